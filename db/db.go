@@ -1,0 +1,157 @@
+// Package db is the only package with SQL: one file for each aggregate, goose
+// migrations, an embedded Postgres, and LISTEN. The schema's constraints carry
+// the invariants; this package translates the ones that users can meet.
+package db
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+	"github.com/lib/pq"
+
+	"berth/services"
+)
+
+// Store holds every query; it runs them on a pool or within a transaction.
+type Store struct {
+	q conn
+}
+
+type conn interface {
+	sqlx.ExtContext
+	GetContext(ctx context.Context, dest any, query string, args ...any) error
+	SelectContext(ctx context.Context, dest any, query string, args ...any) error
+}
+
+// DB is a pool of connections to one database.
+type DB struct {
+	Store
+	pool *sqlx.DB
+	url  string
+}
+
+// Tx is a transaction. It holds every query of Store, those that lock as well.
+type Tx struct {
+	Store
+}
+
+// Open connects to a Postgres URL and waits, until ctx ends, for an answer.
+func Open(ctx context.Context, url string) (*DB, error) {
+	pool, err := sqlx.ConnectContext(ctx, "postgres", url)
+	if err != nil {
+		return nil, fmt.Errorf("connect to Postgres: %w", joinContext(ctx, err))
+	}
+	pool.SetMaxOpenConns(24)
+	pool.SetMaxIdleConns(12)
+	pool.SetConnMaxIdleTime(5 * time.Minute)
+	return &DB{Store: Store{q: pool}, pool: pool, url: url}, nil
+}
+
+// Close gives the connections back.
+func (d *DB) Close() error { return d.pool.Close() }
+
+// Ping reports whether the database answers.
+func (d *DB) Ping(ctx context.Context) error {
+	return joinContext(ctx, d.pool.PingContext(ctx))
+}
+
+// Migrate brings the database to the newest schema.
+func (d *DB) Migrate(ctx context.Context) error { return Migrate(ctx, d.pool.DB) }
+
+const txAttempts = 4
+
+// Tx runs f in a transaction and commits it when f returns nil. Deadlocks are
+// resolved by running f again, so f must have no effect outside the database.
+func (d *DB) Tx(ctx context.Context, f func(*Tx) error) error {
+	var err error
+	for range txAttempts {
+		if err = d.once(ctx, f); !deadlocked(err) {
+			return err
+		}
+	}
+	return err
+}
+
+func (d *DB) once(ctx context.Context, f func(*Tx) error) error {
+	tx, err := d.pool.BeginTxx(ctx, nil)
+	if err != nil {
+		return translate(ctx, "begin transaction", err)
+	}
+	defer func() { _ = tx.Rollback() }() // after a commit there is nothing left to roll back
+	if err := f(&Tx{Store{q: tx}}); err != nil {
+		return err
+	}
+	return translate(ctx, "commit", tx.Commit())
+}
+
+func deadlocked(err error) bool {
+	var e *pq.Error
+	return errors.As(err, &e) && e.Code == "40P01"
+}
+
+// one runs a query that must find a row; sql.ErrNoRows stays recognisable.
+func (s Store) one(ctx context.Context, dest any, doing, query string, args ...any) error {
+	return translate(ctx, doing, s.q.GetContext(ctx, dest, query, args...))
+}
+
+// found is one for a row that may be missing.
+func (s Store) found(ctx context.Context, dest any, doing, query string, args ...any) (bool, error) {
+	err := s.one(ctx, dest, doing, query, args...)
+	if errors.Is(err, sql.ErrNoRows) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+func (s Store) all(ctx context.Context, dest any, doing, query string, args ...any) error {
+	return translate(ctx, doing, s.q.SelectContext(ctx, dest, query, args...))
+}
+
+// exec runs a statement and gives the number of rows it changed.
+func (s Store) exec(ctx context.Context, doing, query string, args ...any) (int64, error) {
+	res, err := s.q.ExecContext(ctx, query, args...)
+	if err != nil {
+		return 0, translate(ctx, doing, err)
+	}
+	n, err := res.RowsAffected()
+	return n, translate(ctx, doing, err)
+}
+
+// constraints maps the constraints that a user's request can break, in spite
+// of earlier checks, to what they mean.
+var constraints = map[string]struct {
+	kind services.Kind
+	code services.Code
+}{
+	"gpus_one_card":       {services.KindCapacity, services.CodeNoCapacity},
+	"gpus_one_model":      {services.KindInvalid, services.CodeModelMismatch},
+	"operations_one_open": {services.KindConflict, services.CodeBusy},
+	"vms_image_id_fkey":   {services.KindInvalid, services.CodeInvalidValue},
+}
+
+func translate(ctx context.Context, doing string, err error) error {
+	if err == nil {
+		return nil
+	}
+	err = fmt.Errorf("%s: %w", doing, joinContext(ctx, err))
+	var e *pq.Error
+	if errors.As(err, &e) {
+		if known, ok := constraints[e.Constraint]; ok {
+			return services.Fail(known.kind, known.code, nil).Because(err)
+		}
+	}
+	return err
+}
+
+// joinContext makes a query that was cancelled (SQLSTATE 57014) recognisable
+// as what cancelled it.
+func joinContext(ctx context.Context, err error) error {
+	if err == nil || ctx.Err() == nil {
+		return err
+	}
+	return errors.Join(err, ctx.Err())
+}

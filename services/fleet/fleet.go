@@ -1,0 +1,224 @@
+// Package fleet is the operator's half: agents and how they are trusted, hosts,
+// cards, and the state that agents are to bring about.
+//
+// What a report says changes the books; what it leaves out frees nothing. An
+// empty, broken, late, older or foreign report leaves every holding as it was
+// and shows as a drift.
+package fleet
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"crypto/x509"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+	"time"
+
+	"berth/db"
+	"berth/services"
+	"berth/services/agentapi"
+	"berth/services/compute"
+)
+
+// Machines follows what reports show of VMs.
+type Machines interface {
+	// Observe must be harmless when repeated; its errors are logged, and the
+	// next report brings the same again.
+	Observe(ctx context.Context, o compute.Observation) error
+}
+
+// Service answers agents and operators.
+type Service struct {
+	db        *db.DB
+	log       *slog.Logger
+	machines  Machines
+	authority *authority
+	now       func() time.Time
+	random    io.Reader
+	trust     time.Duration
+}
+
+// Options adjust a service; the zero value is right for production.
+type Options struct {
+	Log    *slog.Logger     // slog.Default()
+	Now    func() time.Time // time.Now
+	Random io.Reader        // crypto/rand.Reader
+	// Trust is how long a full report vouches for a host; longer than the
+	// agents' interval of reports, 10 s. 45 s.
+	Trust time.Duration
+}
+
+// New makes a service, and the console's certificate authority on the first start.
+func New(ctx context.Context, d *db.DB, machines Machines, o Options) (*Service, error) {
+	s := &Service{db: d, log: o.Log, machines: machines, now: o.Now, random: o.Random, trust: o.Trust}
+	if s.log == nil {
+		s.log = slog.Default()
+	}
+	if s.now == nil {
+		s.now = time.Now
+	}
+	if s.random == nil {
+		s.random = rand.Reader
+	}
+	if s.trust == 0 {
+		s.trust = 45 * time.Second
+	}
+	var err error
+	s.authority, err = loadAuthority(ctx, d, s.now())
+	return s, err
+}
+
+// Refusal is an error that an agent is told of, with the code of agentapi.Refusal.
+type Refusal struct {
+	Code    string
+	Message string
+}
+
+// The codes of refusals.
+const (
+	badRequest   = "bad-request"
+	unauthorized = "unauthorized"
+	revoked      = "revoked"
+	tokenUsed    = "token-used"
+	tokenExpired = "token-expired"
+)
+
+func refuse(code, message string) *Refusal { return &Refusal{Code: code, Message: message} }
+
+// Error gives the code and the sentence.
+func (r *Refusal) Error() string { return r.Code + ": " + r.Message }
+
+// Unauthorized reports whether the agent is not let in, rather than misunderstood.
+func (r *Refusal) Unauthorized() bool { return r.Code != badRequest }
+
+const tokenPrefix = "berth-enrol-v1"
+
+// NewToken makes a one-time token for an agent of a zone. The token also pins
+// the console's authority, so that the agent knows whom it talks to.
+func (s *Service) NewToken(ctx context.Context, zone string, life time.Duration) (string, error) {
+	if _, ok, err := s.db.Zone(ctx, zone); err != nil {
+		return "", err
+	} else if !ok {
+		return "", services.Invalid("zone", services.CodeInvalidValue, map[string]any{"Value": zone})
+	}
+	secret := make([]byte, 20)
+	if _, err := io.ReadFull(s.random, secret); err != nil {
+		return "", fmt.Errorf("draw enrolment token: %w", err)
+	}
+	text := hex.EncodeToString(secret)
+	now := s.now()
+	if err := s.db.InsertToken(ctx, hashSecret(text), zone, now, now.Add(life)); err != nil {
+		return "", err
+	}
+	return strings.Join([]string{tokenPrefix, text, s.authority.fingerprint()}, "."), nil
+}
+
+func hashSecret(secret string) []byte {
+	sum := sha256.Sum256([]byte(secret))
+	return sum[:]
+}
+
+// Enrol exchanges a token for a client certificate.
+func (s *Service) Enrol(ctx context.Context, r agentapi.EnrolRequest) (agentapi.Certificate, error) {
+	parts := strings.Split(r.Token, ".")
+	if len(parts) != 3 || parts[0] != tokenPrefix {
+		return agentapi.Certificate{}, refuse(badRequest, "token is none of this console; make one with 'berth enrol'")
+	}
+	id, err := services.NewID[services.AgentID](s.random)
+	if err != nil {
+		return agentapi.Certificate{}, err
+	}
+	cert, hash, expires, err := s.authority.signAgent(id, r.CSR, s.now())
+	if err != nil {
+		return agentapi.Certificate{}, err
+	}
+	err = s.db.Tx(ctx, func(tx *db.Tx) error {
+		token, err := s.lockToken(ctx, tx, parts[1])
+		if err != nil {
+			return err
+		}
+		a := db.Agent{
+			ID: id, Zone: token.Zone, CertificateHash: hash, ExpiresAt: expires,
+			Version: clip(r.Agent.Version), Driver: clip(r.Agent.Driver), CreatedAt: s.now(),
+		}
+		if err := tx.InsertAgent(ctx, a); err != nil {
+			return err
+		}
+		return tx.UseToken(ctx, hashSecret(parts[1]), id)
+	})
+	if err != nil {
+		return agentapi.Certificate{}, err
+	}
+	s.log.InfoContext(ctx, "agent enrolled", "agent", id)
+	return s.certificate(id, cert, expires), nil
+}
+
+func (s *Service) lockToken(ctx context.Context, tx *db.Tx, secret string) (db.Token, error) {
+	token, ok, err := tx.LockToken(ctx, hashSecret(secret))
+	switch {
+	case err != nil:
+		return token, err
+	case !ok:
+		return token, refuse(unauthorized, "token is unknown; make one with 'berth enrol'")
+	case token.Agent != "":
+		return token, refuse(tokenUsed, "token was used by "+string(token.Agent)+"; make another with 'berth enrol'")
+	case s.now().After(token.ExpiresAt):
+		return token, refuse(tokenExpired, "token expired at "+token.ExpiresAt.UTC().Format(time.RFC3339)+"; make another with 'berth enrol'")
+	}
+	return token, nil
+}
+
+func (s *Service) certificate(id services.AgentID, cert string, expires time.Time) agentapi.Certificate {
+	return agentapi.Certificate{AgentID: string(id), Certificate: cert, CA: s.authority.pem, ExpiresAt: expires}
+}
+
+// Authenticate finds the agent of a client certificate that TLS has verified.
+func (s *Service) Authenticate(ctx context.Context, cert *x509.Certificate) (db.Agent, error) {
+	a, ok, err := s.db.Agent(ctx, services.AgentID(cert.Subject.CommonName))
+	if err != nil {
+		return a, err
+	}
+	sum := sha256.Sum256(cert.Raw)
+	switch {
+	case !ok:
+		return a, refuse(unauthorized, "this console knows no such agent; enrol again")
+	case a.RevokedAt != nil:
+		return a, refuse(revoked, "this agent was revoked; ask an operator")
+	case subtle.ConstantTimeCompare(sum[:], a.CertificateHash) != 1 && subtle.ConstantTimeCompare(sum[:], a.FormerHash) != 1:
+		return a, refuse(unauthorized, "this certificate was replaced by a newer one; enrol again")
+	}
+	return a, nil
+}
+
+// Renew gives an agent a new certificate; the one it has stays good until the
+// new one is used or it expires, so that a lost answer locks nobody out.
+func (s *Service) Renew(ctx context.Context, a db.Agent, r agentapi.RenewRequest) (agentapi.Certificate, error) {
+	cert, hash, expires, err := s.authority.signAgent(a.ID, r.CSR, s.now())
+	if err != nil {
+		return agentapi.Certificate{}, err
+	}
+	err = s.db.Tx(ctx, func(tx *db.Tx) error {
+		ok, err := tx.SetAgentCertificate(ctx, a.ID, hash, expires)
+		if err == nil && !ok {
+			err = refuse(revoked, "this agent was revoked; ask an operator")
+		}
+		return err
+	})
+	return s.certificate(a.ID, cert, expires), err
+}
+
+const maxWord = 100
+
+// clip shortens a word of an agent's for the books.
+func clip(text string) string {
+	text = strings.ToValidUTF8(strings.ReplaceAll(text, "\x00", ""), "")
+	if len(text) > maxWord {
+		text = strings.ToValidUTF8(text[:maxWord], "")
+	}
+	return text
+}
