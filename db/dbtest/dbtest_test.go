@@ -1,0 +1,84 @@
+package dbtest
+
+import (
+	"database/sql"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"berth/db"
+)
+
+func version(t *testing.T, url string) (steps int) {
+	t.Helper()
+	d, err := sql.Open("postgres", url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	const query = `select count(*) from goose_db_version where version_id > 0 and is_applied`
+	if err := d.QueryRowContext(t.Context(), query).Scan(&steps); err != nil {
+		t.Fatal(err)
+	}
+	return steps
+}
+
+func TestEachTestGetsItsOwnMigratedDatabase(t *testing.T) {
+	first, second := New(t), New(t)
+	if first == second {
+		t.Errorf("two calls gave one database: %s", first)
+	}
+	files, err := fs.Glob(db.Migrations, "migrations/*.sql")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := version(t, second); got != len(files) {
+		t.Errorf("%d migrations applied, want %d", got, len(files))
+	}
+	if err := Open(t).Ping(t.Context()); err != nil {
+		t.Errorf("the opened pool does not answer: %v", err)
+	}
+}
+
+func TestSharedServerIsFoundAgain(t *testing.T) {
+	first, err := sharedServer(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := sharedServer(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if first != again {
+		t.Errorf("a second server was started: %s, %s", first, again)
+	}
+}
+
+func TestMeetingPlaceOfAnotherUserIsRefused(t *testing.T) {
+	open := filepath.Join(t.TempDir(), "open")
+	if err := os.Mkdir(open, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(open, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if err := ownFolder(open); err == nil {
+		t.Error("a folder that all can write to was accepted")
+	}
+	link := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(t.TempDir(), link); err != nil {
+		t.Fatal(err)
+	}
+	if err := ownFolder(link); err == nil {
+		t.Error("a link was accepted")
+	}
+	own := filepath.Join(t.TempDir(), "own")
+	if err := ownFolder(own); err != nil {
+		t.Errorf("a new folder was refused: %v", err)
+	}
+	if _, err := os.Stat(own); errors.Is(err, fs.ErrNotExist) {
+		t.Error("the folder was not made")
+	}
+}
