@@ -46,6 +46,30 @@ const (
 	ProblemUnsupported = "unsupported"  // the host can't do what is wanted
 )
 
+// Codes of refusals.
+const (
+	RefusalBadRequest      = "bad-request"      // 400: the body or query can't be read
+	RefusalTokenInvalid    = "token-invalid"    // 401: no such enrolment token
+	RefusalTokenUsed       = "token-used"       // 401: it enrolled another key before
+	RefusalTokenExpired    = "token-expired"    // 401
+	RefusalUnauthorized    = "unauthorized"     // 401: no client certificate, or one that was replaced
+	RefusalRevoked         = "revoked"          // 401: the operator withdrew the agent
+	RefusalRevisionUnknown = "revision-unknown" // 409: since is larger than any revision made; ask again with 0
+	RefusalTooLarge        = "too-large"        // 413: the body is over its limit
+	RefusalUnavailable     = "unavailable"      // 503: try again later
+)
+
+// Codes of the readiness checks that every driver for a machine with cards
+// reports. A check is named after what it would find.
+const (
+	FindingIOMMUOff     = "iommu-off"
+	FindingVFIOMissing  = "vfio-missing"
+	FindingNouveauBound = "nouveau-bound"
+)
+
+// ReasonStale is why a report was not taken that is no newer than the last.
+const ReasonStale = "stale"
+
 // EnrolRequest exchanges a one-time token for a client certificate.
 type EnrolRequest struct {
 	Token string `json:"token"` // as `berth enrol` printed it
@@ -88,6 +112,9 @@ type ReportAnswer struct {
 	Accepted bool   `json:"accepted"`
 	Reason   string `json:"reason,omitempty"` // why not: "stale", ...
 	Revision int64  `json:"revision"`         // the newest desired revision
+	// Epoch is the newest epoch that the console has of this agent. One whose
+	// report is stale goes on with a larger one.
+	Epoch int64 `json:"epoch,omitempty"`
 }
 
 // HostReport is one machine.
@@ -142,7 +169,7 @@ type Function struct {
 // the same host are not reported here.
 type VMReport struct {
 	ID        string   `json:"id"`    // "i-5be20f11"
-	Power     string   `json:"power"` // absent: it was removed, with its disk unless KeepDisk
+	Power     string   `json:"power"` // absent: the host has no such VM; it was removed, or Problem kept it from being made
 	Run       int64    `json:"run"`   // the start that was last carried out
 	Reboots   int64    `json:"reboots"`
 	StoppedBy string   `json:"stopped_by,omitempty"` // while stopped
@@ -184,9 +211,12 @@ type DesiredVM struct {
 	ID    string `json:"id"`
 	Power string `json:"power"` // running, stopped or absent
 	// Run numbers the starts. A VM that was started for this number and then
-	// powered off from inside stays stopped until the number grows.
+	// powered off from inside, or crashed, stays stopped until the number
+	// grows. One that runs already takes over a larger number as it is.
 	Run int64 `json:"run"`
-	// Reboots counts the wanted reboots; the agent reboots while its own count is lower. A reboot is no stop.
+	// Reboots counts the wanted reboots. While its own count is lower the agent
+	// reboots the running VM, once for all that were asked meanwhile. A start
+	// settles them as well. A reboot is no stop.
 	Reboots   int64    `json:"reboots"`
 	KeepDisk  bool     `json:"keep_disk"` // with absent: the VM moves to another host, its disk stays
 	VCores    int      `json:"vcores"`
