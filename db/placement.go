@@ -23,8 +23,8 @@ const roomLeft = `
 
 // Rooms lists the hosts of a zone that a VM fits on: its own first, then the
 // newest CPU generation where the VM leaves it open, then those with the most
-// cards for a VM that could take one and with the fewest for any other, then the
-// emptiest. A dedicated VM shares its host with no other account.
+// free cards on offer for a VM that could take one and with the fewest for any
+// other, then the emptiest. A dedicated VM shares its host with no other account.
 func (s Store) Rooms(ctx context.Context, v VM) ([]Room, error) {
 	var rooms []Room
 	err := s.all(ctx, &rooms, "find room", `
@@ -35,7 +35,8 @@ func (s Store) Rooms(ctx context.Context, v VM) ([]Room, error) {
 		                  and (o.tenancy = 'dedicated' or $8))
 		  and `+roomLeft+`
 		order by (h.id = $7) desc, length(h.generation) desc, h.generation desc,
-		         (select count(*) from cards c where c.host_id = h.id) * case when $9 then -1 else 1 end,
+		         (select count(*) from cards c join offers o on o.model_id = c.model_id join zones z on z.region_id = o.region_id
+		          where c.host_id = h.id and z.id = h.zone_id and`+offered+`) * case when $9 then -1 else 1 end,
 		         (select coalesce(sum(o.vcores), 0) from vms o where o.host_id = h.id and o.deleted_at is null), h.name`,
 		v.ID, v.VCores, v.MemoryMiB, v.Zone, v.Generation, v.Account, v.Host, v.Tenancy == catalog.TenancyDedicated,
 		v.Performance == catalog.Highest && v.Tenancy == catalog.TenancyDefault)

@@ -11,6 +11,8 @@ import (
 	"io/fs"
 	"net/url"
 	"os"
+	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -55,11 +57,12 @@ func Open(t testing.TB) *db.DB {
 	return d
 }
 
-// shared is asked once in a process, however many tests it runs.
-var shared = sync.OnceValues(func() (string, error) {
+// shared is asked once in a process, however many tests it runs. The lease that
+// it holds is given back by the kernel when the process ends.
+var shared = sync.OnceValues(func() (lease, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), serverDeadline)
 	defer cancel()
-	return sharedServer(ctx)
+	return sharedServer(ctx, filepath.Join(os.TempDir(), "berth-dbtest-"+strconv.Itoa(os.Getuid())))
 })
 
 func serverURL(t testing.TB) string {
@@ -67,11 +70,11 @@ func serverURL(t testing.TB) string {
 	if u := os.Getenv(URLEnv); u != "" {
 		return u
 	}
-	u, err := shared()
+	l, err := shared()
 	if err != nil {
 		t.Fatalf("there is no test database; run make test, which sets one up (%v)", err)
 	}
-	return u
+	return l.url
 }
 
 func parse(server string) (pgtestdb.Config, error) {

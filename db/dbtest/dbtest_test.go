@@ -1,12 +1,14 @@
 package dbtest
 
 import (
+	"context"
 	"database/sql"
 	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"berth/db"
 )
@@ -42,17 +44,34 @@ func TestEachTestGetsItsOwnMigratedDatabase(t *testing.T) {
 	}
 }
 
-func TestSharedServerIsFoundAgain(t *testing.T) {
-	first, err := sharedServer(t.Context())
+func TestSharedServerIsFoundAgainAndEndsAfterItsLastUser(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.Chmod(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	first, err := sharedServer(t.Context(), dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, err := sharedServer(t.Context())
+	again, err := sharedServer(t.Context(), dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if first != again {
-		t.Errorf("a second server was started: %s, %s", first, again)
+	if first.url != again.url {
+		t.Errorf("a second server was started: %s, %s", first.url, again.url)
+	}
+	for _, l := range []lease{first, again} {
+		if err := l.file.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	for answers(ctx, first.url) {
+		time.Sleep(50 * time.Millisecond)
+	}
+	if ctx.Err() != nil {
+		t.Error("the server still runs without users")
 	}
 }
 

@@ -12,7 +12,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -136,32 +135,45 @@ func begin(server *exec.Cmd) (string, error) {
 	return strings.TrimSpace(line), nil
 }
 
-// sharedServer gives the URL of the server that this user's test processes
-// share, and starts it when there is none. This process keeps it alive from
-// then on, by a lock that the kernel drops when the process ends.
-func sharedServer(ctx context.Context) (string, error) {
-	dir := filepath.Join(os.TempDir(), "berth-dbtest-"+strconv.Itoa(os.Getuid()))
+// lease is the right to use a shared server, for as long as the file is open.
+type lease struct {
+	url  string
+	file *os.File
+}
+
+// sharedServer gives the server that test processes share by way of a folder,
+// and starts it when there is none.
+func sharedServer(ctx context.Context, dir string) (_ lease, err error) {
 	if err := ownFolder(dir); err != nil {
-		return "", err
+		return lease{}, err
 	}
-	if _, err := locked(filepath.Join(dir, "lease"), syscall.LOCK_SH); err != nil {
-		return "", err
+	file, err := locked(filepath.Join(dir, "lease"), syscall.LOCK_SH)
+	if err != nil {
+		return lease{}, err
 	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, file.Close())
+		}
+	}()
 	starting, err := locked(filepath.Join(dir, "starting"), syscall.LOCK_EX)
 	if err != nil {
-		return "", err
+		return lease{}, err
 	}
 	defer starting.Close()
 
 	known := filepath.Join(dir, "url")
 	if url, err := os.ReadFile(known); err == nil && answers(ctx, string(url)) {
-		return string(url), nil
+		return lease{url: string(url), file: file}, nil
 	}
 	url, err := startShared(ctx, dir)
 	if err != nil {
-		return "", err
+		return lease{}, err
 	}
-	return url, os.WriteFile(known, []byte(url), 0o600)
+	if err := os.WriteFile(known, []byte(url), 0o600); err != nil {
+		return lease{}, fmt.Errorf("tell others of the server: %w", err)
+	}
+	return lease{url: url, file: file}, nil
 }
 
 // ownFolder makes a folder for this user alone, or finds that it is one.
@@ -180,9 +192,6 @@ func ownFolder(dir string) error {
 	return nil
 }
 
-// held keeps lock files open, hence locked, until the process ends.
-var held []*os.File
-
 func locked(path string, how int) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR|syscall.O_NOFOLLOW, 0o600)
 	if err != nil {
@@ -190,9 +199,6 @@ func locked(path string, how int) (*os.File, error) {
 	}
 	if err := syscall.Flock(int(f.Fd()), how); err != nil {
 		return nil, errors.Join(fmt.Errorf("lock %s: %w", path, err), f.Close())
-	}
-	if how == syscall.LOCK_SH {
-		held = append(held, f)
 	}
 	return f, nil
 }
