@@ -1,0 +1,54 @@
+// Follows the live stream: shows when the page was last in touch with the
+// server, asks for everything anew after an interruption, and leads to the
+// sign-in when the session ends. What changes is announced by named events,
+// which htmx dispatches on the stream's element and which bubble to the body.
+import { language } from './times.js';
+
+const clock = () => new Date().toLocaleTimeString(language());
+
+function show(state) {
+  const box = document.getElementById('live');
+  if (!box || box.dataset.liveState === state.name) {
+    if (box && state.name === 'live') box.querySelector('.live-text').textContent = state.text(box);
+    return;
+  }
+  const before = box.dataset.liveState;
+  box.dataset.liveState = state.name;
+  box.querySelector('.live-text').textContent = state.text(box);
+  // Only a loss and what ends it are worth reading out.
+  if (state.name === 'lost' || before === 'lost') box.querySelector('[role=status]').textContent = state.text(box);
+}
+
+const on = { name: 'live', text: (box) => box.dataset.live.replace('%', clock()) };
+const lost = { name: 'lost', text: (box) => box.dataset.lost.replace('%', clock()) };
+
+export function live() {
+  const stream = document.getElementById('stream');
+  if (!stream) return;
+  const leave = () => location.assign(stream.dataset.login);
+  let connections = 0;
+  let leaving = false;
+  window.addEventListener('pagehide', () => (leaving = true));
+  window.addEventListener('pageshow', () => (leaving = false));
+
+  stream.addEventListener('htmx:sse:after:connection', () => {
+    show(on);
+    if (connections++ > 0) htmx.trigger(document.body, 'refresh');
+  });
+  stream.addEventListener('htmx:sse:before:message', () => show(on));
+  stream.addEventListener('htmx:sse:before:connection', (event) => {
+    if (event.detail.connection.attempt > 0 && !leaving && !document.hidden) show(lost);
+  });
+  stream.addEventListener('htmx:sse:error', (event) => {
+    if (event.detail.status === 401) leave();
+    else if (!leaving) show(lost);
+  });
+  stream.addEventListener('session-ended', leave);
+  // The first connection is an ordinary request: it may fail altogether, and
+  // the stream then has nothing to reconnect.
+  stream.addEventListener('htmx:finally:request', () => {
+    if (connections > 0 || leaving) return;
+    show(lost);
+    setTimeout(() => htmx.ajax('GET', stream.getAttribute('hx-sse:connect'), { source: stream }), 2000);
+  });
+}

@@ -1,0 +1,64 @@
+package components
+
+import "strconv"
+
+// Tab is a choice of a list by state, with how many there are.
+type Tab struct {
+	Label   string
+	URL     string
+	Count   int
+	Current bool
+	State   string // data-state; empty: all
+}
+
+// Column is a heading of a table; one with a URL sorts by it.
+type Column struct {
+	Label   string
+	URL     string // sorts; empty: does not
+	Sorted  string // "ascending", "descending" or empty
+	Numeric bool
+	Hidden  bool // shown to screen readers only
+}
+
+// Paging leads through a list.
+type Paging struct {
+	Shown int
+	Total int    // 0: not counted
+	First string // URL of the first page; empty: this is it
+	Next  string // URL of the next page; empty: this is the last
+}
+
+// Bar is a bar of parts against a whole.
+type Bar struct {
+	Label string // what it says, for those who do not see it
+	Parts []BarPart
+	Total int
+}
+
+// BarPart is a stretch of a bar.
+type BarPart struct {
+	Tone  Tone
+	Value int
+}
+
+type stretch struct {
+	tone     Tone
+	x, width string
+}
+
+// stretches places the parts on a scale of 100.
+func (b Bar) stretches() []stretch {
+	var out []stretch
+	at := 0.0
+	for _, p := range b.Parts {
+		if p.Value <= 0 || b.Total <= 0 {
+			continue
+		}
+		w := min(100-at, 100*float64(p.Value)/float64(b.Total))
+		out = append(out, stretch{p.Tone, percent(at), percent(w)})
+		at += w
+	}
+	return out
+}
+
+func percent(v float64) string { return strconv.FormatFloat(v, 'f', 2, 64) + "%" }

@@ -1,0 +1,191 @@
+// Package layout is the frame of every page: head, sidebar, top bar and the
+// live stream. Pages put their content into Page; those without a session use
+// Plain.
+package layout
+
+import (
+	"context"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"berth/services"
+	"berth/web/components"
+	"berth/web/i18n"
+	"berth/web/urls"
+)
+
+// Assets are the URLs of the built files, with their versions.
+type Assets struct {
+	CSS  string // css/app.css
+	HTMX string // vendor/htmx.min.js
+	SSE  string // vendor/hx-sse.min.js
+	App  string // js/app.js
+	Icon string // img/berth.svg
+	Font string // fonts/inter-latin.woff2, without a version: the style sheet names it so
+}
+
+// Theme is light, dark, or what the system says.
+type Theme string
+
+// The themes.
+const (
+	ThemeSystem Theme = "system"
+	ThemeLight  Theme = "light"
+	ThemeDark   Theme = "dark"
+)
+
+// Themes lists the themes in the order that the switch shows them.
+var Themes = []Theme{ThemeSystem, ThemeLight, ThemeDark}
+
+// Valid reports whether t is one of the themes.
+func (t Theme) Valid() bool { return t == ThemeSystem || t == ThemeLight || t == ThemeDark }
+
+// attribute is the daisyUI theme; empty leaves the choice to the system.
+func (t Theme) attribute() string {
+	switch t {
+	case ThemeLight:
+		return "berth-light"
+	case ThemeDark:
+		return "berth-dark"
+	}
+	return ""
+}
+
+func (t Theme) icon() components.Icon {
+	switch t {
+	case ThemeLight:
+		return components.IconSun
+	case ThemeDark:
+		return components.IconMoon
+	}
+	return components.IconSystem
+}
+
+// Section is the part of the console that a page belongs to.
+type Section string
+
+// The sections of the sidebar.
+const (
+	SectionNone     Section = ""
+	SectionOverview Section = "overview"
+	SectionCatalog  Section = "catalog"
+	SectionGPUs     Section = "gpus"
+	SectionVMs      Section = "vms"
+	SectionActivity Section = "activity"
+	SectionFleet    Section = "fleet"
+)
+
+// AccountChoice is an account that the user may look at.
+type AccountChoice struct {
+	ID   services.AccountID
+	Name string
+	Role services.Role
+}
+
+// Frame is what every page has around its content.
+type Frame struct {
+	Assets Assets
+	Theme  Theme
+	Path   string // of the page with its query; switches lead back to it
+	Now    time.Time
+}
+
+// Shell is the frame of whoever is signed in.
+type Shell struct {
+	Frame
+	Email    string
+	Admin    bool // of the platform
+	Account  AccountChoice
+	Accounts []AccountChoice
+	Region   string   // looked at; empty: all
+	Regions  []string // to choose from
+	Search   string   // what was searched for
+	Counts   Counts
+	// Events is the URL of the live stream; empty: urls.Events. It may carry
+	// since=<id of the newest event when the page was read>, so that what
+	// happens before the stream opens is not missed.
+	Events string
+	Notice Notice
+}
+
+// CanWrite reports whether the member may change GPUs and VMs here.
+func (s Shell) CanWrite() bool { return s.Account.Role.CanWrite() }
+
+func (s Shell) events() string {
+	if s.Events != "" {
+		return s.Events
+	}
+	return urls.Events
+}
+
+// Initials stand for the user in the top bar.
+func (s Shell) Initials() string {
+	local, _, _ := strings.Cut(s.Email, "@")
+	var out []rune
+	for _, part := range strings.FieldsFunc(local, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }) {
+		r, _ := utf8.DecodeRuneInString(part)
+		out = append(out, unicode.ToUpper(r))
+	}
+	return string(out[:min(2, len(out))])
+}
+
+// Counts stand in the sidebar.
+type Counts struct {
+	GPUs    int
+	Waiting int // GPUs that wait for a machine to stop
+	VMs     int
+}
+
+// Notice is a sentence about what was just done, shown once above a page.
+type Notice struct {
+	Key  string // of its text, "notice.<...>"; empty: none
+	Args map[string]any
+	Tone components.Tone // empty: ok
+}
+
+func (n Notice) look() components.Look {
+	switch n.Tone {
+	case components.ToneBad:
+		return components.Look{Tone: n.Tone, Icon: components.IconWarning}
+	case components.ToneWait:
+		return components.Look{Tone: n.Tone, Icon: components.IconClock}
+	}
+	return components.Look{Tone: components.ToneOK, Icon: components.IconCheck}
+}
+
+type entry struct {
+	section Section
+	url     string
+	icon    components.Icon
+	key     string
+	count   int
+	waiting int
+}
+
+func (s Shell) entries() []entry {
+	all := []entry{
+		{SectionOverview, urls.Home, components.IconOverview, "nav.overview", 0, 0},
+		{SectionCatalog, urls.Catalog(urls.CatalogQuery{}), components.IconCatalog, "nav.catalog", 0, 0},
+		{SectionGPUs, urls.GPUs(urls.GPUQuery{}), components.IconGPU, "nav.gpus", s.Counts.GPUs, s.Counts.Waiting},
+		{SectionVMs, urls.VMs(urls.VMQuery{}), components.IconVM, "nav.vms", s.Counts.VMs, 0},
+		{SectionActivity, urls.Activity(urls.ActivityQuery{}), components.IconActivity, "nav.activity", 0, 0},
+	}
+	if s.Admin {
+		all = append(all, entry{SectionFleet, urls.Admin, components.IconFleet, "nav.fleet", 0, 0})
+	}
+	return all
+}
+
+// htmxConfig sets htmx for the whole console: answers of a broken server
+// change nothing, Back loads the page anew.
+const htmxConfig = `{"noSwap":[204,304,"5xx"],"history":"reload","includeIndicatorCSS":false,"sse":{"reconnectMaxDelay":8000}}`
+
+// regionName is a region's name, or that of all regions.
+func regionName(ctx context.Context, region string) string {
+	if region == "" {
+		return i18n.T(ctx, "layout.all-regions")
+	}
+	return region
+}
