@@ -209,15 +209,25 @@ func signalClaimant(claim, cluster string, sig syscall.Signal) error {
 	if err != nil {
 		return fmt.Errorf("read who holds the server's files: %w", err)
 	}
-	first, _, _ := strings.Cut(string(text), "\n")
-	pid, err := strconv.Atoi(strings.TrimSpace(first))
-	if err != nil || pid <= 1 || !worksIn(pid, cluster) {
+	pid := claimant(string(text))
+	if pid <= 1 || !worksIn(pid, cluster) {
 		return nil
 	}
 	if err := syscall.Kill(pid, sig); err != nil && !errors.Is(err, syscall.ESRCH) {
 		return fmt.Errorf("stop a Postgres that was left behind: %w", err)
 	}
 	return nil
+}
+
+// claimant is the process number in a claim, 0 when the claim was cut off
+// before it was written whole.
+func claimant(claim string) int {
+	first, _, _ := strings.Cut(claim, "\n")
+	pid, err := strconv.Atoi(strings.TrimSpace(first))
+	if err != nil {
+		return 0
+	}
+	return pid
 }
 
 func awaitNone(ctx context.Context, cluster string, patience time.Duration) (bool, error) {

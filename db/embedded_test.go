@@ -74,7 +74,7 @@ func TestBinariesAreFoundFromAFolderBelowTheCheckout(t *testing.T) {
 
 func TestReachAsksEveryFolderAbove(t *testing.T) {
 	stranger := identity{uid: 65533, gid: 65533}
-	open, err := os.MkdirTemp("", "open-")
+	open, err := os.MkdirTemp("", "open-") //nolint:usetesting // the folder above t.TempDir is closed
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -28,20 +28,20 @@ func main() {
 	data := flag.String("data", "", "data folder to keep; without it a temporary one")
 	lease := flag.String("lease", "", "file whose shared locks keep the server running, - for standard input")
 	flag.Parse()
-
-	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer cancel()
-	var err error
-	switch {
-	case *serve:
-		err = dbtest.Serve(ctx, *data, *lease)
-	case flag.NArg() > 0:
-		err = dbtest.RunWith(ctx, flag.Args())
-	default:
+	if !*serve && flag.NArg() == 0 {
 		flag.Usage()
 		os.Exit(2)
 	}
-	os.Exit(exitCode(err))
+	os.Exit(exitCode(run(*serve, *data, *lease)))
+}
+
+func run(serve bool, data, lease string) error {
+	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer cancel()
+	if serve {
+		return dbtest.Serve(ctx, data, lease)
+	}
+	return dbtest.RunWith(ctx, flag.Args())
 }
 
 // exitCode passes on how the command ended; it has said why.

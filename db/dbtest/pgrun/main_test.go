@@ -277,18 +277,19 @@ func freePort(t *testing.T) string {
 	return strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
 }
 
-// enter makes dir the working folder until the returned function is called.
+// enter makes dir the working folder until the returned function is called,
+// which is before the test ends.
 func enter(t *testing.T, dir string) func() {
 	t.Helper()
 	before, err := os.Getwd()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Chdir(dir); err != nil {
+	if err := os.Chdir(dir); err != nil { //nolint:usetesting // undone before the test ends
 		t.Fatal(err)
 	}
 	return func() {
-		if err := os.Chdir(before); err != nil {
+		if err := os.Chdir(before); err != nil { //nolint:usetesting // as above
 			t.Error(err)
 		}
 	}
