@@ -33,7 +33,7 @@ run: build
 
 .PHONY: build
 build: $(CSS)
-	@CGO_ENABLED=0 go build -trimpath -o bin/berth ./cmd/berth
+	@CGO_ENABLED=0 go build -o bin/berth ./cmd/berth
 
 .PHONY: test
 test: build bin/pgrun $(BROWSER_DONE)

@@ -1,8 +1,10 @@
 #!/bin/sh
 # Makes sure that there is a browser for the end-to-end tests: one that is
 # installed, else Debian's chromium where this user may install packages, else
-# Playwright's own.
+# Playwright's own. What installers say goes to driver/browser.log.
 set -u
+here=$(dirname "$0")
+log=$here/driver/browser.log
 
 present() {
   [ -n "${BERTH_CHROMIUM:-}" ] && [ -x "$BERTH_CHROMIUM" ] && return 0
@@ -12,30 +14,25 @@ present() {
   return 1
 }
 
-as_root() {
-  if [ "$(id -u)" -eq 0 ]; then
-    "$@"
-  elif command -v sudo >/dev/null 2>&1 && sudo -n true 2>/dev/null; then
-    sudo -n "$@"
-  else
-    return 1
-  fi
-}
-
 debian() {
   command -v apt-get >/dev/null 2>&1 || return 1
+  root='env'
+  if [ "$(id -u)" -ne 0 ]; then
+    sudo -n true >/dev/null 2>&1 || return 1
+    root='sudo -n env'
+  fi
   echo "Installing Debian's chromium..."
   install='apt-get install -y -q --no-install-recommends chromium'
-  as_root env DEBIAN_FRONTEND=noninteractive sh -c "$install || { apt-get update -q && $install; }" >/dev/null
+  $root DEBIAN_FRONTEND=noninteractive sh -c "$install || { apt-get update -q && $install; }" >>"$log" 2>&1
 }
 
 playwright() {
   echo "Installing Playwright's own browser..."
-  node "$(dirname "$0")/driver/package/cli.js" install --only-shell chromium
+  node "$here/driver/package/cli.js" install --only-shell chromium >>"$log" 2>&1
 }
 
 if present || debian || playwright; then
   exit 0
 fi
-echo 'No browser for the end-to-end tests: install chromium (apt-get install chromium), or name one in BERTH_CHROMIUM.' >&2
+echo "No browser for the end-to-end tests: install chromium, or name one in BERTH_CHROMIUM (what was tried: $log)." >&2
 exit 1
