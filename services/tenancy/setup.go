@@ -55,3 +55,8 @@ func (s *Service) AddMember(ctx context.Context, account services.AccountID, use
 func (s *Service) SetQuota(ctx context.Context, account services.AccountID, region, model string, limit *int) error {
 	return s.db.Tx(ctx, func(tx *db.Tx) error { return tx.SetQuota(ctx, account, region, model, limit) })
 }
+
+// Accounts lists a user's accounts by name.
+func (s *Service) Accounts(ctx context.Context, user services.UserID) ([]db.Membership, error) {
+	return s.db.Memberships(ctx, user)
+}
