@@ -3,6 +3,7 @@ package compute_test
 import (
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"berth/services"
@@ -432,6 +433,33 @@ func TestOneLastCardHasOneTaker(t *testing.T) {
 		}
 		must(t, w.compute.Release(t.Context(), <-won, <-ids, ""))
 		w.settle(t.Context(), t)
+	}
+	w.check(t.Context(), t)
+}
+
+// 20 takers of one account with a quota of 3, and cards enough for all.
+func TestQuotaHoldsAgainstParallelTakers(t *testing.T) {
+	cards := make([]string, 24)
+	for i := range cards {
+		cards[i] = h100
+	}
+	w := newWorld(t, 3, map[string][]shape{"eu-west-2a": {{"host-1", "v7", cards}}})
+	var won atomic.Int64
+	var wg sync.WaitGroup
+	for range 20 {
+		wg.Go(func() {
+			_, err := w.compute.Allocate(t.Context(), w.accounts[0], compute.Allocation{Model: "nvidia-h100", Zone: "eu-west-2a"})
+			switch {
+			case err == nil:
+				won.Add(1)
+			case !services.HasCode(err, services.CodeQuotaExceeded):
+				t.Errorf("%v, want quota-exceeded", err)
+			}
+		})
+	}
+	wg.Wait()
+	if won.Load() != 3 {
+		t.Errorf("%d GPUs allocated with a quota of 3", won.Load())
 	}
 	w.check(t.Context(), t)
 }
