@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/jmoiron/sqlx"
+	"github.com/jmoiron/sqlx/types"
 	"github.com/lib/pq"
 
 	"berth/services"
@@ -138,8 +139,7 @@ func translate(ctx context.Context, doing string, err error) error {
 		return nil
 	}
 	err = fmt.Errorf("%s: %w", doing, joinContext(ctx, err))
-	var e *pq.Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*pq.Error](err); ok {
 		if known, ok := constraints[e.Constraint]; ok {
 			return services.Fail(known.kind, known.code, nil).Because(err)
 		}
@@ -155,3 +155,6 @@ func joinContext(ctx context.Context, err error) error {
 	}
 	return errors.Join(err, ctx.Err())
 }
+
+// JSON is a jsonb column as text; a pointer to it is one that may be null.
+type JSON = types.JSONText

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/jmoiron/sqlx/types"
 	"github.com/lib/pq"
 
 	"berth/services"
@@ -76,7 +75,7 @@ type EventRow struct {
 	VMName    string         `db:"vm_name"`
 	From      string         `db:"from_state"`
 	To        string         `db:"to_state"`
-	Data      types.JSONText `db:"data"`
+	Data      JSON           `db:"data"`
 	RequestID string         `db:"request_id"`
 }
 

@@ -4,8 +4,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/jmoiron/sqlx/types"
-
 	"berth/services"
 )
 
@@ -126,7 +124,7 @@ type Host struct {
 	VCores         int               `db:"vcores"`
 	MemoryMiB      int64             `db:"memory_mib"`
 	Kernel         string            `db:"kernel"`
-	Findings       types.JSONText    `db:"findings"`
+	Findings       JSON              `db:"findings"`
 	Mode           services.HostMode `db:"mode"`
 	ModeReason     string            `db:"mode_reason"`
 	ReportedAt     time.Time         `db:"reported_at"`
@@ -182,7 +180,7 @@ type Card struct {
 	PCIAddress      string                 `db:"pci_address"`
 	IOMMUGroup      *int                   `db:"iommu_group"`
 	NUMANode        *int                   `db:"numa_node"`
-	Functions       types.JSONText         `db:"functions"`
+	Functions       JSON                   `db:"functions"`
 	Condition       services.CardCondition `db:"condition"`
 	ConditionReason string                 `db:"condition_reason"`
 	MissingSince    *time.Time             `db:"missing_since"`

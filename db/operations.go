@@ -4,8 +4,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/jmoiron/sqlx/types"
-
 	"berth/services"
 )
 
@@ -17,7 +15,7 @@ type Operation struct {
 	Kind      services.OperationKind  `db:"kind"`
 	State     services.OperationState `db:"state"`
 	Step      int                     `db:"step"`
-	Spec      *types.JSONText         `db:"spec"`
+	Spec      *JSON                   `db:"spec"`
 	Reason    string                  `db:"reason"`
 	Detail    string                  `db:"detail"`
 	Actor     string                  `db:"actor"`

@@ -4,8 +4,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/jmoiron/sqlx/types"
-
 	"berth/services"
 	"berth/services/catalog"
 )
@@ -35,16 +33,16 @@ type VM struct {
 	Reboots      int64          `db:"reboots"`
 	Revision     int64          `db:"revision"`
 
-	Power       services.Power  `db:"power"`
-	SeenRun     int64           `db:"seen_run"`
-	SeenReboots int64           `db:"seen_reboots"`
-	PowerSince  time.Time       `db:"power_since"`
-	Problem     *types.JSONText `db:"problem"`
-	CreatedAt   time.Time       `db:"created_at"`
-	DeletedAt   *time.Time      `db:"deleted_at"`
-	HostName    string          `db:"host_name"`
-	HostUntil   time.Time       `db:"host_confirmed_until"`
-	HostSeen    time.Time       `db:"host_reported_at"`
+	Power       services.Power `db:"power"`
+	SeenRun     int64          `db:"seen_run"`
+	SeenReboots int64          `db:"seen_reboots"`
+	PowerSince  time.Time      `db:"power_since"`
+	Problem     *JSON          `db:"problem"`
+	CreatedAt   time.Time      `db:"created_at"`
+	DeletedAt   *time.Time     `db:"deleted_at"`
+	HostName    string         `db:"host_name"`
+	HostUntil   time.Time      `db:"host_confirmed_until"`
+	HostSeen    time.Time      `db:"host_reported_at"`
 }
 
 // Spec is what the compatibility rules look at.

@@ -4,6 +4,7 @@ package catalog
 
 import (
 	"slices"
+	"strings"
 
 	"berth/services"
 )
@@ -101,7 +102,7 @@ func (o Offer) Check(s Spec) []services.Violation {
 		add(services.LimitMemory, GiB(s.MemoryMiB), GiB(o.MaxMemoryMiB))
 	}
 	if !o.Allows(s.Generation) {
-		add(services.LimitGeneration, s.Generation, joinOr(o.Generations))
+		add(services.LimitGeneration, s.Generation, strings.Join(o.Generations, ", "))
 	}
 	if s.Tenancy == TenancyDedicated {
 		broken = append(broken, services.Violation{Code: services.CodeVMDedicated})
@@ -165,15 +166,4 @@ func Advise(vcores, gpus int) Advice {
 		Below:  vcores < AdvisedVCPUMin*gpus,
 		Above:  vcores > AdvisedVCPUMax*gpus,
 	}
-}
-
-func joinOr(s []string) string {
-	out := ""
-	for i, v := range s {
-		if i > 0 {
-			out += ", "
-		}
-		out += v
-	}
-	return out
 }

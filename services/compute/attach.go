@@ -97,11 +97,10 @@ func newAttachPlan(ctx context.Context, tx *db.Tx, vm db.VM, present, gpus []db.
 }
 
 func attachRules(ctx context.Context, tx *db.Tx, vm db.VM, present, together []db.GPU, g db.GPU) ([]services.Violation, error) {
-	offer, _, err := tx.Offer(ctx, g.Model, g.Region)
+	offer, err := offerFor(ctx, tx.Store, g)
 	if err != nil {
 		return nil, err
 	}
-	offer.Model, offer.Region = g.Model, g.Region // one that is no longer offered has no limits
 	return brokenRules(offer, vm, append(slices.Clone(present), together...), g), nil
 }
 
@@ -120,6 +119,19 @@ func brokenRules(offer catalog.Offer, vm db.VM, beside []db.GPU, g db.GPU) []ser
 			Code: services.CodeModelMismatch, Args: map[string]any{"Model": g.Model, "Other": beside[other].Model, "Holder": beside[other].Name},
 		})
 	}
+	return named(broken, vm, g)
+}
+
+// offerFor finds the limits that a GPU brings; one whose model is no longer
+// offered brings none.
+func offerFor(ctx context.Context, store db.Store, g db.GPU) (catalog.Offer, error) {
+	offer, _, err := store.Offer(ctx, g.Model, g.Region)
+	offer.Model, offer.Region = g.Model, g.Region
+	return offer, err
+}
+
+// named adds to violations which GPU and which VM they are about.
+func named(broken []services.Violation, vm db.VM, g db.GPU) []services.Violation {
 	for i := range broken {
 		if broken[i].Args == nil {
 			broken[i].Args = map[string]any{}

@@ -7,8 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/jmoiron/sqlx/types"
-
 	"berth/db"
 	"berth/services"
 	"berth/services/agentapi"
@@ -240,7 +238,7 @@ func (s *Service) moveOn(ctx context.Context, tx *db.Tx, vm *db.VM, o Observatio
 	return s.judge(ctx, tx, vm, &op)
 }
 
-func encodeProblem(p *agentapi.Problem) (*types.JSONText, error) {
+func encodeProblem(p *agentapi.Problem) (*db.JSON, error) {
 	if p == nil {
 		return nil, nil
 	}
@@ -248,12 +246,12 @@ func encodeProblem(p *agentapi.Problem) (*types.JSONText, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encode problem: %w", err)
 	}
-	text := types.JSONText(b)
+	text := db.JSON(b)
 	return &text, nil
 }
 
 // sameProblem compares what is stored, which Postgres may have spelled otherwise.
-func sameProblem(a, b *types.JSONText) bool {
+func sameProblem(a, b *db.JSON) bool {
 	if a == nil || b == nil {
 		return a == b
 	}

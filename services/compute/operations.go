@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"berth/db"
@@ -160,12 +161,7 @@ func (s *Service) done(ctx context.Context, tx *db.Tx, vm *db.VM, op *db.Operati
 		return vm.Power == services.PowerStopped, nil
 	case StepSettle:
 		gpus, err := tx.VMGPUs(ctx, vm.ID)
-		for _, g := range gpus {
-			if planned(g) {
-				return false, err
-			}
-		}
-		return err == nil, err
+		return err == nil && !slices.ContainsFunc(gpus, planned), err
 	case StepBoot:
 		return vm.Power == services.PowerRunning && vm.SeenRun >= vm.Run, nil
 	case StepReboot:

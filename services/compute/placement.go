@@ -69,6 +69,10 @@ func seatOn(ctx context.Context, tx *db.Tx, h services.HostID, siblings, gpus []
 		node = siblings[0].NUMANode
 	}
 	for _, g := range gpus {
+		g, err := tx.AccountGPU(ctx, g.Account, g.ID) // an exchange may just have moved it
+		if err != nil {
+			return false, err
+		}
 		seat, ok, err := seatOne(ctx, tx, h, node, g)
 		if !ok || err != nil {
 			return false, err

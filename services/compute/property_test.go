@@ -100,7 +100,7 @@ func draw(rt *rapid.T, ctx context.Context, w *world, i int) action {
 	agent := w.agents[rapid.IntRange(0, len(w.agents)-1).Draw(rt, label("agent"))]
 	flag := rapid.Bool().Draw(rt, label("flag"))
 	kind := rapid.SampledFrom([]string{
-		"allocate", "allocate", "create", "attach", "attach", "attach", "detach", "detach", "power", "power", "power", "resize", "delete",
+		"allocate", "allocate", "create", "attach", "attach", "attach", "attach-all", "detach", "detach", "power", "power", "power", "resize", "delete",
 		"release", "behaviour", "work", "work", "work", "work", "poweroff", "replay", "empty", "foreign", "partial", "reconcile", "cancel",
 	}).Draw(rt, label("action"))
 	rt.Logf("%s: %s by %s: gpu %s vm %s", label("step"), kind, a.Account, gpu, vm)
@@ -119,6 +119,8 @@ func perform(ctx context.Context, t tb, w *world, kind string, a services.Actor,
 	case "create":
 		_, err := w.compute.CreateVM(ctx, a, compute.NewVM{Name: "vm", Zone: zone, Type: size, Tenancy: catalog.TenancyDefault})
 		return err
+	case "attach-all":
+		return w.compute.Attach(ctx, a, vm, everyGPU(ctx, t, w, a), "")
 	case "attach":
 		return w.compute.Attach(ctx, a, vm, []services.GPUID{gpu}, "")
 	case "detach":
@@ -143,6 +145,16 @@ func perform(ctx context.Context, t tb, w *world, kind string, a services.Actor,
 		disturb(ctx, t, w, kind, agent)
 	}
 	return nil
+}
+
+func everyGPU(ctx context.Context, t tb, w *world, a services.Actor) []services.GPUID {
+	gpus, err := w.db.ListGPUs(ctx, compute.GPUFilter{Account: a.Account, States: []services.GPUState{services.GPUAllocated}})
+	must(t, err)
+	ids := make([]services.GPUID, 0, len(gpus))
+	for _, g := range gpus {
+		ids = append(ids, g.ID)
+	}
+	return ids
 }
 
 func cancelOne(ctx context.Context, w *world, a services.Actor) error {

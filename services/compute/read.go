@@ -332,11 +332,10 @@ type chooser struct {
 }
 
 func (s *Service) newChooser(ctx context.Context, g GPU) (chooser, error) {
-	offer, _, err := s.db.Offer(ctx, g.Model, g.Region)
+	offer, err := offerFor(ctx, s.db.Store, g)
 	if err != nil {
 		return chooser{}, err
 	}
-	offer.Model, offer.Region = g.Model, g.Region
 	hosts, err := seatsElsewhere(ctx, s.db.Store, g)
 	return chooser{offer: offer, hosts: hosts}, err
 }

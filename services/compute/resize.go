@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/jmoiron/sqlx/types"
-
 	"berth/db"
 	"berth/services"
 	"berth/services/catalog"
@@ -26,7 +24,7 @@ type resizeSpec struct {
 	Type string `json:"type"`
 }
 
-func (r *resizeSpec) encode() (*types.JSONText, error) {
+func (r *resizeSpec) encode() (*db.JSON, error) {
 	if r == nil {
 		return nil, nil
 	}
@@ -34,7 +32,7 @@ func (r *resizeSpec) encode() (*types.JSONText, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encode resize: %w", err)
 	}
-	text := types.JSONText(b)
+	text := db.JSON(b)
 	return &text, nil
 }
 
@@ -93,25 +91,18 @@ func resizeFits(ctx context.Context, store db.Store, vm db.VM, t catalog.VMType)
 	if err != nil {
 		return nil, err
 	}
+	gpus = slices.DeleteFunc(gpus, func(g db.GPU) bool { return g.Kind != services.GPUFlexible })
+	if len(gpus) == 0 {
+		return nil, nil
+	}
+	offer, err := offerFor(ctx, store, gpus[0]) // all GPUs of a VM are of one model
+	if err != nil {
+		return nil, err
+	}
 	spec := t.Spec(vm.Generation, vm.Tenancy)
-	var fits []Fit
+	fits := make([]Fit, 0, len(gpus))
 	for _, g := range gpus {
-		if g.Kind != services.GPUFlexible {
-			continue
-		}
-		offer, _, err := store.Offer(ctx, g.Model, g.Region)
-		if err != nil {
-			return nil, err
-		}
-		offer.Model, offer.Region = g.Model, g.Region
-		broken := offer.Check(spec)
-		for i := range broken {
-			if broken[i].Args == nil {
-				broken[i].Args = map[string]any{}
-			}
-			broken[i].Args["GPU"], broken[i].Args["ID"], broken[i].Args["VM"] = g.Name, string(g.ID), vm.Name
-		}
-		fits = append(fits, Fit{GPU: g, Offer: offer, Broken: broken})
+		fits = append(fits, Fit{GPU: g, Offer: offer, Broken: named(offer.Check(spec), vm, g)})
 	}
 	return fits, nil
 }
@@ -124,9 +115,6 @@ func refuseMisfits(vm db.VM, t catalog.VMType, fits []Fit) error {
 	if (vm.Inference || t.Inference()) && vm.Type != t.Name {
 		broken = append(broken, services.Violation{Code: services.CodeInferenceType, Field: "type", Args: map[string]any{"VM": vm.Name, "Type": t.Name}})
 	}
-	broken = slices.CompactFunc(broken, func(a, b services.Violation) bool {
-		return a.Code == b.Code && a.Code == services.CodeInferenceType
-	})
 	if len(broken) == 0 {
 		return nil
 	}

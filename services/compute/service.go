@@ -63,7 +63,7 @@ func (s *Service) once(ctx context.Context, a services.Actor, key string, reques
 	}
 	var answer string
 	err := s.db.Tx(ctx, func(tx *db.Tx) error {
-		repeated := false
+		var repeated bool
 		var err error
 		if key != "" {
 			if answer, repeated, err = s.claim(ctx, tx, a, key, request); err != nil || repeated {

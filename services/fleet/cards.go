@@ -187,7 +187,7 @@ func (t *taking) cleanedCard(ctx context.Context, tx *db.Tx, row db.Card, c agen
 	if row.Condition != services.CardCleaning {
 		return nil
 	}
-	kind := ""
+	var kind string
 	switch {
 	case c.CleanedOrder >= row.CleanOrder:
 		ok, err := tx.Cleaned(ctx, row.ID, row.CleanOrder)
