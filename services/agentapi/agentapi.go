@@ -49,10 +49,9 @@ const (
 // Codes of refusals.
 const (
 	RefusalBadRequest      = "bad-request"      // 400: the body or query can't be read
-	RefusalTokenInvalid    = "token-invalid"    // 401: no such enrolment token
-	RefusalTokenUsed       = "token-used"       // 401: it enrolled another key before
+	RefusalTokenUsed       = "token-used"       // 401: its agent has reported already
 	RefusalTokenExpired    = "token-expired"    // 401
-	RefusalUnauthorized    = "unauthorized"     // 401: no client certificate, or one that was replaced
+	RefusalUnauthorized    = "unauthorized"     // 401: no such token; no client certificate, or one that was replaced
 	RefusalRevoked         = "revoked"          // 401: the operator withdrew the agent
 	RefusalRevisionUnknown = "revision-unknown" // 409: since is larger than any revision made; ask again with 0
 	RefusalTooLarge        = "too-large"        // 413: the body is over its limit
@@ -168,9 +167,10 @@ type Function struct {
 // VMReport is one VM that the console handed to this agent. VMs of others on
 // the same host are not reported here.
 type VMReport struct {
-	ID        string   `json:"id"`    // "i-5be20f11"
-	Power     string   `json:"power"` // absent: the host has no such VM; it was removed, or Problem kept it from being made
-	Run       int64    `json:"run"`   // the start that was last carried out
+	ID        string   `json:"id"`       // "i-5be20f11"
+	Revision  int64    `json:"revision"` // the newest desired revision that this VM has reached, or is blocked at by Problem; others may be behind
+	Power     string   `json:"power"`    // absent: the host has no such VM; it was removed, or Problem kept it from being made
+	Run       int64    `json:"run"`      // the start that was last carried out
 	Reboots   int64    `json:"reboots"`
 	StoppedBy string   `json:"stopped_by,omitempty"` // while stopped
 	Devices   []string `json:"devices"`              // keys of the cards in its definition, bound and read back

@@ -218,7 +218,7 @@ func (a *Agent) enrol(ctx context.Context) (*identity, error) {
 			return id, nil
 		case errors.Is(err, ErrPin):
 			return nil, err
-		case refusedWith(err, agentapi.RefusalTokenInvalid, agentapi.RefusalTokenUsed, agentapi.RefusalTokenExpired):
+		case refusedForGood(err):
 			return nil, fmt.Errorf("%w: %w", ErrToken, err)
 		}
 		a.log.Warn("enrolment failed", "error", err, "failures", failures)
@@ -229,7 +229,7 @@ func (a *Agent) enrol(ctx context.Context) (*identity, error) {
 }
 
 func (a *Agent) enrolOnce(ctx context.Context, pin fingerprint) (*identity, error) {
-	key, err := a.store.enrolmentKey()
+	key, err := newKey()
 	if err != nil {
 		return nil, err
 	}

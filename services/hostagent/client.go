@@ -34,17 +34,15 @@ func (e *RefusedError) Error() string {
 	return fmt.Sprintf("the console answered %d %s: %s", e.Status, e.Code, e.Message)
 }
 
-func refusedWith(err error, codes ...string) bool {
+func refusedWith(err error, code string) bool {
 	var r *RefusedError
-	if !errors.As(err, &r) {
-		return false
-	}
-	for _, c := range codes {
-		if r.Code == c {
-			return true
-		}
-	}
-	return false
+	return errors.As(err, &r) && r.Code == code
+}
+
+// refusedForGood tells a refusal of an enrolment that a repeat does not change.
+func refusedForGood(err error) bool {
+	var r *RefusedError
+	return errors.As(err, &r) && (r.Status == http.StatusUnauthorized || r.Status == http.StatusBadRequest)
 }
 
 // client speaks the protocol. Each request is bounded in time.

@@ -52,8 +52,10 @@ func (c *converger) apply(d agentapi.Desired) {
 	for u, g := range goals {
 		c.worker(u).assign(g, d.Revision)
 	}
+	if d.Revision < c.revision { // the console counts anew
+		c.reached = 0
+	}
 	c.revision = d.Revision
-	c.reached = min(c.reached, d.Revision)
 	c.changed()
 }
 
@@ -140,10 +142,10 @@ func (c *converger) annotate(in *Inspection) {
 		if u.host != in.Host.Name {
 			continue
 		}
-		g, problem, _ := c.workers[u].state()
+		g, problem, settled := c.workers[u].state()
 		switch g := g.(type) {
 		case vmGoal:
-			annotateVM(in, g, problem)
+			annotateVM(in, g, problem, settled)
 		case cardGoal:
 			if card := in.card(u.id); card != nil && problem != nil {
 				card.Problem = problem
@@ -154,7 +156,7 @@ func (c *converger) annotate(in *Inspection) {
 
 // annotateVM lists a VM that does not exist only where that is known and says
 // something: it was wanted so, or a problem keeps it from being made.
-func annotateVM(in *Inspection, g vmGoal, problem *agentapi.Problem) {
+func annotateVM(in *Inspection, g vmGoal, problem *agentapi.Problem, settled int64) {
 	have := in.vm(g.want.ID)
 	if have == nil {
 		if in.Partial || (g.want.Power != agentapi.PowerAbsent && problem == nil) {
@@ -163,6 +165,7 @@ func annotateVM(in *Inspection, g vmGoal, problem *agentapi.Problem) {
 		in.Host.VMs = append(in.Host.VMs, agentapi.VMReport{ID: g.want.ID, Power: agentapi.PowerAbsent, Devices: []string{}})
 		have = &in.Host.VMs[len(in.Host.VMs)-1]
 	}
+	have.Revision = settled
 	if problem != nil {
 		have.Problem = problem
 	}

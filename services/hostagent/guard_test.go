@@ -81,9 +81,12 @@ func (o *obliging) Apply(ctx context.Context, _ string, want agentapi.DesiredVM)
 		call += " " + d.Key
 	}
 	o.note(call)
-	if o.release != nil && len(want.Devices) > 0 {
+	o.mu.Lock()
+	release := o.release
+	o.mu.Unlock()
+	if release != nil && len(want.Devices) > 0 {
 		select {
-		case <-o.release:
+		case <-release:
 		case <-ctx.Done():
 			return ctx.Err()
 		}
@@ -339,4 +342,24 @@ func TestACardThatIsFreedIsTakenAtOnce(t *testing.T) {
 	o.mu.Unlock()
 	r.conv.sites["h"].obs.poke()
 	r.eventually("the VM starts", func() bool { return o.called("start i-1") == 1 })
+}
+
+func TestAConsoleThatCountsAnewIsNotToldOfOldRevisions(t *testing.T) {
+	o := newObliging()
+	r := newRig(t, o)
+	stopped := agentapi.DesiredVM{ID: "i-1", Power: agentapi.PowerStopped}
+	for range 3 {
+		r.want(agentapi.DesiredHost{VMs: []agentapi.DesiredVM{stopped}})
+	}
+	o.mu.Lock()
+	o.release = make(chan struct{})
+	o.mu.Unlock()
+	r.revision = 0
+	r.assign(agentapi.DesiredHost{VMs: []agentapi.DesiredVM{wantRunning("i-1", r.device("a"))}})
+	r.eventually("the card is being bound", func() bool { return o.called("apply i-1 a") == 1 })
+	if reached, vm := r.conv.reachedRevision(), r.seen().vm("i-1").Revision; reached != 0 || vm != 0 {
+		t.Errorf("revisions %d and %d are reported of the former count, want none", reached, vm)
+	}
+	close(o.release)
+	r.eventually("revision 1 is reached", func() bool { return r.conv.reachedRevision() == 1 && r.seen().vm("i-1").Revision == 1 })
 }

@@ -94,10 +94,11 @@ func (id *identity) renewAt() time.Time {
 // encode writes key, certificate and CAs as one PEM text, so that they can be
 // replaced together.
 func (id *identity) encode() ([]byte, error) {
-	out, err := encodeKey(id.key)
+	der, err := x509.MarshalECPrivateKey(id.key)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("encode key: %w", err)
 	}
+	out := pem.EncodeToMemory(&pem.Block{Type: blockKey, Bytes: der})
 	for _, c := range append([]*x509.Certificate{id.leaf}, id.cas...) {
 		out = append(out, pem.EncodeToMemory(&pem.Block{Type: blockCertificate, Bytes: c.Raw})...)
 	}
@@ -114,14 +115,6 @@ func decodeIdentity(text []byte) (*identity, error) {
 		return nil, err
 	}
 	return &identity{key: key, leaf: certs[0], cas: certs[1:]}, nil
-}
-
-func encodeKey(key *ecdsa.PrivateKey) ([]byte, error) {
-	der, err := x509.MarshalECPrivateKey(key)
-	if err != nil {
-		return nil, fmt.Errorf("encode key: %w", err)
-	}
-	return pem.EncodeToMemory(&pem.Block{Type: blockKey, Bytes: der}), nil
 }
 
 func decodeKey(text []byte) (key *ecdsa.PrivateKey, rest []byte, err error) {

@@ -1,7 +1,6 @@
 package hostagent
 
 import (
-	"crypto/ecdsa"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -15,9 +14,8 @@ import (
 
 // Files of the state folder.
 const (
-	fileIdentity  = "agent.pem"     // key, certificate and CA of an enrolled agent
-	fileEnrolling = "enrolling.pem" // key of an enrolment whose answer has not come
-	fileEpoch     = "epoch"
+	fileIdentity = "agent.pem" // key, certificate and CA of an enrolled agent
+	fileEpoch    = "epoch"
 )
 
 // store is the state folder. Its files are readable by their owner alone.
@@ -58,32 +56,7 @@ func (s *store) keepIdentity(id *identity) error {
 	if err := atomicfile.Write(s.path(fileIdentity), text); err != nil {
 		return fmt.Errorf("keep identity: %w", err)
 	}
-	if err := os.Remove(s.path(fileEnrolling)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("keep identity: %w", err)
-	}
 	return nil
-}
-
-// enrolmentKey is the key to enrol with. It is kept before it is used, so that
-// an agent that was killed before the answer came repeats the same request.
-func (s *store) enrolmentKey() (*ecdsa.PrivateKey, error) {
-	if text, err := os.ReadFile(s.path(fileEnrolling)); err == nil {
-		if key, _, err := decodeKey(text); err == nil {
-			return key, nil
-		}
-	}
-	key, err := newKey()
-	if err != nil {
-		return nil, err
-	}
-	text, err := encodeKey(key)
-	if err != nil {
-		return nil, err
-	}
-	if err := atomicfile.Write(s.path(fileEnrolling), text); err != nil {
-		return nil, fmt.Errorf("keep enrolment key: %w", err)
-	}
-	return key, nil
 }
 
 // nextEpoch keeps and returns an epoch larger than any before, and at least the

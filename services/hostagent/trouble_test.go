@@ -33,16 +33,23 @@ func TestBindThatHangsShowsTheHolderAtOnce(t *testing.T) {
 	b.opts.BindTimeout = time.Hour
 	must(t, b.sim.HangBind(b.device(0).Key, "ollama", 4711, 0))
 	b.start()
-	stuck := vm("i-00000001", b.device(0))
-	b.console.want(vms(stuck))
+	stuck, other := vm("i-00000001", b.device(0)), vm("i-00000002")
+	b.console.want(vms(stuck, other))
 	r := b.console.awaitReport("the card shows who holds it", func(r agentapi.Report) bool {
 		return findCard(r, b.device(0).Key).Problem != nil
 	})
 	if p := findCard(r, b.device(0).Key).Problem; p.Holder != "ollama" || p.PID != 4711 || p.Since.IsZero() {
 		t.Errorf("problem is %+v, want ollama", p)
 	}
+	revision := b.console.want(vms(stuck, other))
+	r = b.console.awaitReport("the other VM has reached the newest revision", func(r agentapi.Report) bool {
+		return find(r, other.ID).Revision == revision
+	})
+	if find(r, stuck.ID).Revision != 0 || r.Revision != 0 {
+		t.Errorf("while it hangs, the VM has revision %d and the report %d, want none", find(r, stuck.ID).Revision, r.Revision)
+	}
 	stuck.Devices = []agentapi.Device{b.device(1)} // rolled back: the step that hangs is broken off
-	b.console.want(vms(stuck))
+	b.console.want(vms(stuck, other))
 	b.runs(stuck.ID, b.device(1))
 }
 

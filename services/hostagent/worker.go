@@ -63,6 +63,9 @@ func (w *worker) assign(g goal, revision int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.revision = revision
+	if revision < w.settled { // the console counts anew
+		w.settled = 0
+	}
 	switch {
 	case g != nil && w.goal != nil && w.goal.same(g):
 		if w.trouble != nil {
