@@ -17,6 +17,7 @@ import (
 
 	"berth/db"
 	"berth/services"
+	"berth/services/agentapi"
 )
 
 // Lives of what the console's own authority signs.
@@ -98,11 +99,11 @@ func (a *authority) fingerprint() string { return fmt.Sprintf("%x", sha256.Sum25
 func (a *authority) signAgent(id services.AgentID, csrPEM string, now time.Time) (certPEM string, hash []byte, expires time.Time, err error) {
 	block, _ := pem.Decode([]byte(csrPEM))
 	if block == nil || block.Type != "CERTIFICATE REQUEST" {
-		return "", nil, expires, refuse(badRequest, "csr is no PEM certificate request")
+		return "", nil, expires, refuse(agentapi.RefusalBadRequest, "csr is no PEM certificate request")
 	}
 	csr, err := x509.ParseCertificateRequest(block.Bytes)
 	if err != nil || csr.CheckSignature() != nil {
-		return "", nil, expires, refuse(badRequest, "csr can't be read, or is not signed with its own key")
+		return "", nil, expires, refuse(agentapi.RefusalBadRequest, "csr can't be read, or is not signed with its own key")
 	}
 	expires = now.Add(agentLife)
 	der, err := sign(&x509.Certificate{

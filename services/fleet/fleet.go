@@ -79,22 +79,13 @@ type Refusal struct {
 	Message string
 }
 
-// The codes of refusals.
-const (
-	badRequest   = "bad-request"
-	unauthorized = "unauthorized"
-	revoked      = "revoked"
-	tokenUsed    = "token-used"
-	tokenExpired = "token-expired"
-)
-
 func refuse(code, message string) *Refusal { return &Refusal{Code: code, Message: message} }
 
 // Error gives the code and the sentence.
 func (r *Refusal) Error() string { return r.Code + ": " + r.Message }
 
 // Unauthorized reports whether the agent is not let in, rather than misunderstood.
-func (r *Refusal) Unauthorized() bool { return r.Code != badRequest }
+func (r *Refusal) Unauthorized() bool { return r.Code != agentapi.RefusalBadRequest }
 
 const tokenPrefix = "berth-enrol-v1"
 
@@ -123,39 +114,45 @@ func hashSecret(secret string) []byte {
 	return sum[:]
 }
 
-// Enrol exchanges a token for a client certificate.
+// Enrol exchanges a token for a client certificate. Until the agent has
+// reported, its token may be used again: the first answer may have been lost.
 func (s *Service) Enrol(ctx context.Context, r agentapi.EnrolRequest) (agentapi.Certificate, error) {
 	parts := strings.Split(r.Token, ".")
 	if len(parts) != 3 || parts[0] != tokenPrefix {
-		return agentapi.Certificate{}, refuse(badRequest, "token is none of this console; make one with 'berth enrol'")
+		return agentapi.Certificate{}, refuse(agentapi.RefusalBadRequest, "token is none of this console; make one with 'berth enrol'")
 	}
-	id, err := services.NewID[services.AgentID](s.random)
-	if err != nil {
-		return agentapi.Certificate{}, err
-	}
-	cert, hash, expires, err := s.authority.signAgent(id, r.CSR, s.now())
-	if err != nil {
-		return agentapi.Certificate{}, err
-	}
-	err = s.db.Tx(ctx, func(tx *db.Tx) error {
+	var answer agentapi.Certificate
+	err := s.db.Tx(ctx, func(tx *db.Tx) error {
 		token, err := s.lockToken(ctx, tx, parts[1])
 		if err != nil {
 			return err
 		}
-		a := db.Agent{
+		id := token.Agent
+		if id == "" {
+			if id, err = services.NewID[services.AgentID](s.random); err != nil {
+				return err
+			}
+		}
+		cert, hash, expires, err := s.authority.signAgent(id, r.CSR, s.now())
+		if err != nil {
+			return err
+		}
+		answer = s.certificate(id, cert, expires)
+		if token.Agent != "" {
+			return s.replaceCertificate(ctx, tx, id, hash, expires)
+		}
+		if err := tx.InsertAgent(ctx, db.Agent{
 			ID: id, Zone: token.Zone, CertificateHash: hash, ExpiresAt: expires,
 			Version: clip(r.Agent.Version), Driver: clip(r.Agent.Driver), CreatedAt: s.now(),
-		}
-		if err := tx.InsertAgent(ctx, a); err != nil {
+		}); err != nil {
 			return err
 		}
 		return tx.UseToken(ctx, hashSecret(parts[1]), id)
 	})
-	if err != nil {
-		return agentapi.Certificate{}, err
+	if err == nil {
+		s.log.InfoContext(ctx, "agent enrolled", "agent", answer.AgentID)
 	}
-	s.log.InfoContext(ctx, "agent enrolled", "agent", id)
-	return s.certificate(id, cert, expires), nil
+	return answer, err
 }
 
 func (s *Service) lockToken(ctx context.Context, tx *db.Tx, secret string) (db.Token, error) {
@@ -164,13 +161,25 @@ func (s *Service) lockToken(ctx context.Context, tx *db.Tx, secret string) (db.T
 	case err != nil:
 		return token, err
 	case !ok:
-		return token, refuse(unauthorized, "token is unknown; make one with 'berth enrol'")
-	case token.Agent != "":
-		return token, refuse(tokenUsed, "token was used by "+string(token.Agent)+"; make another with 'berth enrol'")
+		return token, refuse(agentapi.RefusalUnauthorized, "token is unknown; make one with 'berth enrol'")
 	case s.now().After(token.ExpiresAt):
-		return token, refuse(tokenExpired, "token expired at "+token.ExpiresAt.UTC().Format(time.RFC3339)+"; make another with 'berth enrol'")
+		return token, refuse(agentapi.RefusalTokenExpired, "token expired at "+token.ExpiresAt.UTC().Format(time.RFC3339)+"; make another with 'berth enrol'")
+	case token.Agent == "":
+		return token, nil
 	}
-	return token, nil
+	a, _, err := tx.Agent(ctx, token.Agent)
+	if err == nil && (a.ReportedAt != nil || a.RevokedAt != nil) {
+		err = refuse(agentapi.RefusalTokenUsed, "token was used by "+string(token.Agent)+"; make another with 'berth enrol'")
+	}
+	return token, err
+}
+
+func (s *Service) replaceCertificate(ctx context.Context, tx *db.Tx, id services.AgentID, hash []byte, expires time.Time) error {
+	ok, err := tx.SetAgentCertificate(ctx, id, hash, expires)
+	if err == nil && !ok {
+		err = refuse(agentapi.RefusalRevoked, "this agent was revoked; ask an operator")
+	}
+	return err
 }
 
 func (s *Service) certificate(id services.AgentID, cert string, expires time.Time) agentapi.Certificate {
@@ -186,11 +195,11 @@ func (s *Service) Authenticate(ctx context.Context, cert *x509.Certificate) (db.
 	sum := sha256.Sum256(cert.Raw)
 	switch {
 	case !ok:
-		return a, refuse(unauthorized, "this console knows no such agent; enrol again")
+		return a, refuse(agentapi.RefusalUnauthorized, "this console knows no such agent; enrol again")
 	case a.RevokedAt != nil:
-		return a, refuse(revoked, "this agent was revoked; ask an operator")
+		return a, refuse(agentapi.RefusalRevoked, "this agent was revoked; ask an operator")
 	case subtle.ConstantTimeCompare(sum[:], a.CertificateHash) != 1 && subtle.ConstantTimeCompare(sum[:], a.FormerHash) != 1:
-		return a, refuse(unauthorized, "this certificate was replaced by a newer one; enrol again")
+		return a, refuse(agentapi.RefusalUnauthorized, "this certificate was replaced by a newer one; enrol again")
 	}
 	return a, nil
 }
@@ -202,13 +211,7 @@ func (s *Service) Renew(ctx context.Context, a db.Agent, r agentapi.RenewRequest
 	if err != nil {
 		return agentapi.Certificate{}, err
 	}
-	err = s.db.Tx(ctx, func(tx *db.Tx) error {
-		ok, err := tx.SetAgentCertificate(ctx, a.ID, hash, expires)
-		if err == nil && !ok {
-			err = refuse(revoked, "this agent was revoked; ask an operator")
-		}
-		return err
-	})
+	err = s.db.Tx(ctx, func(tx *db.Tx) error { return s.replaceCertificate(ctx, tx, a.ID, hash, expires) })
 	return s.certificate(a.ID, cert, expires), err
 }
 

@@ -20,7 +20,7 @@ import (
 func (s *Service) Report(ctx context.Context, a db.Agent, r agentapi.Report) (agentapi.ReportAnswer, error) {
 	if err := check(r); err != nil {
 		s.note(ctx, a.ID, "broken-report", "report", err.Error())
-		return agentapi.ReportAnswer{}, refuse(badRequest, err.Error())
+		return agentapi.ReportAnswer{}, refuse(agentapi.RefusalBadRequest, err.Error())
 	}
 	now := s.now()
 	accepted := false
@@ -36,13 +36,13 @@ func (s *Service) Report(ctx context.Context, a db.Agent, r agentapi.Report) (ag
 		return agentapi.ReportAnswer{}, err
 	}
 	if !accepted {
-		return agentapi.ReportAnswer{Reason: "stale", Revision: a.DesiredRevision}, nil
+		return agentapi.ReportAnswer{Reason: agentapi.ReasonStale, Revision: a.DesiredRevision, Epoch: a.Epoch}, nil
 	}
 	if err := s.take(ctx, a, r, now); err != nil {
 		return agentapi.ReportAnswer{}, err
 	}
 	a, _, err = s.db.Agent(ctx, a.ID)
-	return agentapi.ReportAnswer{Accepted: true, Revision: a.DesiredRevision}, err
+	return agentapi.ReportAnswer{Accepted: true, Revision: a.DesiredRevision, Epoch: a.Epoch}, err
 }
 
 // take writes an accepted report into the books: hosts and cards, VMs, and what differs.
@@ -249,7 +249,7 @@ func (t *taking) vms(ctx context.Context) error {
 			}
 			delete(handed, string(t.ids[h.Name])+" "+v.ID)
 			if err := t.machines.Observe(ctx, compute.Observation{
-				Agent: t.agent.ID, Epoch: t.report.Epoch, Sequence: t.report.Sequence, Revision: t.report.Revision, Host: t.ids[h.Name], VM: v,
+				Agent: t.agent.ID, Epoch: t.report.Epoch, Sequence: t.report.Sequence, Revision: max(t.report.Revision, v.Revision), Host: t.ids[h.Name], VM: v,
 			}); err != nil {
 				failed = append(failed, fmt.Errorf("observe %s: %w", v.ID, err))
 			}
