@@ -33,6 +33,12 @@ function focusWhatMatters() {
 export function requests() {
   htmx.registerExtension('berth', { htmx_before_morph_attr: mayChange });
 
+  // What is left empty in a filter has no place in the URL.
+  document.body.addEventListener('htmx:config:request', (event) => {
+    const { sourceElement, request } = event.detail.ctx;
+    if (!sourceElement.matches('form[method=get]')) return;
+    for (const [name, value] of [...request.body]) if (value === '') request.body.delete(name);
+  });
   document.body.addEventListener('htmx:before:swap', (event) => {
     const source = event.detail.ctx.sourceElement;
     if (!source.matches('form[method=post]')) return;

@@ -20,7 +20,7 @@ function show(form) {
   }
   const bar = form.querySelector('[data-bulk]');
   if (!bar) return;
-  bar.hidden = ids.size === 0;
+  form.toggleAttribute('data-some', ids.size > 0);
   bar.querySelector('[data-count]').textContent = bar.dataset[ids.size === 1 ? 'one' : 'other'].replace('%', ids.size.toLocaleString(document.documentElement.lang));
   const elsewhere = bar.querySelector('[data-elsewhere]');
   const visible = new Set(here.map((box) => box.value));

@@ -20,7 +20,9 @@ func Sentence(ctx context.Context, v services.Violation) string {
 	}
 	args := make(map[string]any, len(v.Args))
 	for name, value := range v.Args {
-		args[name] = value
+		if value != 0 || v.Code != services.CodeNoCardOnHost { // none elsewhere is not worth a number
+			args[name] = value
+		}
 	}
 	if state, ok := args["State"].(string); ok && services.GPUState(state).Valid() {
 		args["State"] = i18n.T(ctx, "state."+state)
@@ -29,6 +31,15 @@ func Sentence(ctx context.Context, v services.Violation) string {
 		return i18n.T(ctx, "error.unknown", "Code", string(v.Code))
 	}
 	return i18n.Text(ctx, key, args)
+}
+
+// Reasons are broken rules in one line; empty where none is broken.
+func Reasons(ctx context.Context, broken []services.Violation) string {
+	sentences := make([]string, 0, len(broken))
+	for _, v := range broken {
+		sentences = append(sentences, Sentence(ctx, v))
+	}
+	return strings.Join(sentences, " ")
 }
 
 // Of gives the first sentence about a field, empty where none is.

@@ -38,6 +38,11 @@ func Filter(action string) templ.Attributes {
 	}
 }
 
+// Post makes a form that leads to the page of another object: a plain one.
+func Post(action string) templ.Attributes {
+	return templ.Attributes{"method": "post", "action": action}
+}
+
 // PostHere makes a form that changes the object whose page it stands on. The
 // answer, also a refusal, becomes the page's content; the URL stays.
 func PostHere(action string) templ.Attributes {
