@@ -85,7 +85,8 @@ type EventFilter struct {
 	GPU     services.GPUID
 	VM      services.VMID
 	Kinds   []string
-	Before  int64 // id; 0: from the newest
+	Family  string // what kinds begin with: "gpu", "vm"; empty: all
+	Before  int64  // id; 0: from the newest
 	Limit   int
 }
 
@@ -96,6 +97,7 @@ func (s Store) ListEvents(ctx context.Context, f EventFilter) ([]EventRow, error
 	w.addIf(f.GPU != "", "e.gpu_id = ?", f.GPU)
 	w.addIf(f.VM != "", "e.vm_id = ?", f.VM)
 	w.addIf(len(f.Kinds) > 0, "e.kind = any(?)", pq.Array(f.Kinds))
+	w.addIf(f.Family != "", "e.kind like ?", f.Family+".%")
 	w.addIf(f.Before > 0, "e.id < ?", f.Before)
 	var rows []EventRow
 	err := s.all(ctx, &rows, "list events", `

@@ -3,6 +3,7 @@ package activity
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"fmt"
 	"log/slog"
@@ -31,6 +32,8 @@ type Change struct {
 	Ended string `json:"-"`
 	// Agent: the desired state of this agent changed.
 	Agent services.AgentID `json:"-"`
+	// Position: of this change, for SubscribeSince.
+	Position string `json:"-"`
 }
 
 // Service reads events and passes the database's announcements on.
@@ -38,9 +41,10 @@ type Service struct {
 	db  *db.DB
 	log *slog.Logger
 
-	mu   sync.Mutex
-	next int
-	subs map[int]*subscriber
+	mu      sync.Mutex
+	next    int
+	subs    map[int]*subscriber
+	history history
 }
 
 // subscriber keeps at most backlog changes; one that falls behind is told that
@@ -54,7 +58,7 @@ const backlog = 64
 
 // New makes a service over a database.
 func New(d *db.DB, log *slog.Logger) *Service {
-	return &Service{db: d, log: log, subs: map[int]*subscriber{}}
+	return &Service{db: d, log: log, subs: map[int]*subscriber{}, history: newHistory(rand.Text())}
 }
 
 // Page is one page of events, newest first.
@@ -106,6 +110,7 @@ func decode(n db.Notice) (Change, error) {
 func (s *Service) tell(c Change) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	c = s.history.add(c)
 	for _, sub := range s.subs {
 		if c.Missed || sub.want(c) {
 			sub.offer(c)
@@ -124,7 +129,7 @@ func (sub *subscriber) offer(c Change) {
 		select {
 		case <-sub.changes:
 		default:
-			sub.changes <- Change{Missed: true}
+			sub.changes <- Change{Missed: true, Position: c.Position}
 			return
 		}
 	}
@@ -133,9 +138,39 @@ func (sub *subscriber) offer(c Change) {
 // Subscribe gives the changes that want accepts, and every Missed, until stop is
 // called. The channel is never closed.
 func (s *Service) Subscribe(want func(Change) bool) (changes <-chan Change, stop func()) {
+	return s.subscribe(want, func(*subscriber) {})
+}
+
+// Position is where the stream stands. Who notes it before reading a state, and
+// subscribes since it, misses nothing.
+func (s *Service) Position() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.history.position()
+}
+
+// SubscribeSince is Subscribe that begins with what came after a position; with
+// a Missed where that is not known any more, or is of another console.
+func (s *Service) SubscribeSince(position string, want func(Change) bool) (changes <-chan Change, stop func()) {
+	return s.subscribe(want, func(sub *subscriber) {
+		missed, known := s.history.since(position)
+		if !known {
+			sub.offer(Change{Missed: true, Position: s.history.position()})
+			return
+		}
+		for _, c := range missed {
+			if c.Missed || want(c) {
+				sub.offer(c)
+			}
+		}
+	})
+}
+
+func (s *Service) subscribe(want func(Change) bool, begin func(*subscriber)) (changes <-chan Change, stop func()) {
 	sub := &subscriber{changes: make(chan Change, backlog), want: want}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	begin(sub)
 	id := s.next
 	s.next++
 	s.subs[id] = sub

@@ -238,13 +238,21 @@ func (s *Service) detachFrom(ctx context.Context, tx *db.Tx, a services.Actor, v
 
 // DetachAll plans to take several GPUs from their VMs, each by its own rules;
 // the error joins those that were refused.
-func (s *Service) DetachAll(ctx context.Context, a services.Actor, ids []services.GPUID) error {
-	return each(ids, func(id services.GPUID) error { return s.Detach(ctx, a, id, "") })
+func (s *Service) DetachAll(ctx context.Context, a services.Actor, ids []services.GPUID, key string) error {
+	return each(ids, func(id services.GPUID) error { return s.Detach(ctx, a, id, keyFor(key, id)) })
 }
 
 // ReleaseAll gives several GPUs back; the error joins those that were refused.
-func (s *Service) ReleaseAll(ctx context.Context, a services.Actor, ids []services.GPUID) error {
-	return each(ids, func(id services.GPUID) error { return s.Release(ctx, a, id, "") })
+func (s *Service) ReleaseAll(ctx context.Context, a services.Actor, ids []services.GPUID, key string) error {
+	return each(ids, func(id services.GPUID) error { return s.Release(ctx, a, id, keyFor(key, id)) })
+}
+
+// keyFor gives each GPU of a write on several a key of its own.
+func keyFor(key string, id services.GPUID) string {
+	if key == "" {
+		return ""
+	}
+	return key + " " + string(id)
 }
 
 // each runs do for every id and joins the violations of what was refused.

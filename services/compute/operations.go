@@ -249,7 +249,9 @@ func Problem(vm db.VM) (p agentapi.Problem, ok bool, err error) {
 	return p, true, nil
 }
 
-// Retry gives a stuck operation its time again, or starts a failed one anew.
+// Retry gives a stuck operation its time again, or starts a failed one anew. A
+// failed one that another has followed stays as it is, so that asking twice
+// starts one.
 func (s *Service) Retry(ctx context.Context, a services.Actor, id services.OperationID) (services.VMID, error) {
 	return s.withOperation(ctx, a, id, func(tx *db.Tx, vm *db.VM, op *db.Operation) error {
 		switch op.State {
@@ -261,6 +263,10 @@ func (s *Service) Retry(ctx context.Context, a services.Actor, id services.Opera
 			}
 			return tx.SaveOperation(ctx, *op)
 		case services.OpFailed:
+			last, _, err := tx.LastOperation(ctx, vm.ID)
+			if err != nil || last.ID != op.ID {
+				return err
+			}
 			return s.again(ctx, tx, a, vm, op)
 		default:
 			return nil

@@ -27,6 +27,12 @@ type (
 	QuotaUse = db.QuotaUse
 	// Availability is how many cards are free; the number is not for tenants.
 	Availability = db.Availability
+	// GPUCount counts GPUs of a region, model and state.
+	GPUCount = db.GPUCount
+	// VMCount counts VMs of a power.
+	VMCount = db.VMCount
+	// VMGPU counts GPUs of a VM.
+	VMGPU = db.VMGPU
 	// GPUFilter narrows a list of GPUs.
 	GPUFilter = db.GPUFilter
 	// VMFilter narrows a list of VMs.
@@ -56,7 +62,7 @@ type Pending struct {
 // GPUPage lists one page of GPUs with the counts of all that match but for their state.
 type GPUPage struct {
 	GPUs   []GPU
-	Counts []db.GPUCount
+	Counts []GPUCount
 	Next   services.GPUID // the next page's After; empty: the last page
 }
 
@@ -157,13 +163,13 @@ func (s *Service) pending(g GPU, vm VM) (Pending, error) {
 // VMListItem is a VM with what a list shows of its GPUs.
 type VMListItem struct {
 	VM   VM
-	GPUs []db.VMGPU
+	GPUs []VMGPU
 }
 
 // VMPage lists one page of VMs with the counts of all that match but for their power.
 type VMPage struct {
 	VMs    []VMListItem
-	Counts []db.VMCount
+	Counts []VMCount
 	Next   services.VMID
 }
 

@@ -73,6 +73,14 @@ func New(ctx context.Context, d *db.DB, machines Machines, o Options) (*Service,
 	return s, err
 }
 
+// Agent is a program on a host as the books have it.
+type Agent = db.Agent
+
+// Unreadable flags an agent whose message can't be read at all.
+func (s *Service) Unreadable(ctx context.Context, a Agent, detail string) {
+	s.note(ctx, a.ID, "broken-report", "report", detail)
+}
+
 // Refusal is an error that an agent is told of, with the code of agentapi.Refusal.
 type Refusal struct {
 	Code    string
