@@ -15,8 +15,11 @@ import (
 // "error.<code>.<limit>", with the rule's arguments.
 func Sentence(ctx context.Context, v services.Violation) string {
 	key := "error." + string(v.Code)
-	if v.Limit != "" {
+	switch {
+	case v.Limit != "":
 		key += "." + string(v.Limit)
+	case v.Code == services.CodeVMSpecsMismatch:
+		key += ".any" // an operation remembers the code alone
 	}
 	args := make(map[string]any, len(v.Args))
 	for name, value := range v.Args {
