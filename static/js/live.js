@@ -6,6 +6,10 @@ import { language } from './times.js';
 
 const clock = () => new Date().toLocaleTimeString(language());
 
+// The server says something every 15 seconds at least; a stream that is silent
+// for longer than this is dead, though nobody closed it.
+const SILENCE_MS = 40_000;
+
 function show(state) {
   const box = document.getElementById('live');
   if (!box || box.dataset.liveState === state.name) {
@@ -28,14 +32,22 @@ export function live() {
   const leave = () => location.assign(stream.dataset.login);
   let connections = 0;
   let leaving = false;
+  let heard = Date.now();
+  setInterval(() => {
+    if (!document.hidden && Date.now() - heard > SILENCE_MS) show(lost);
+  }, 5_000);
   window.addEventListener('pagehide', () => (leaving = true));
   window.addEventListener('pageshow', () => (leaving = false));
 
   stream.addEventListener('htmx:sse:after:connection', () => {
+    heard = Date.now();
     show(on);
     if (connections++ > 0) htmx.trigger(document.body, 'refresh');
   });
-  stream.addEventListener('htmx:sse:before:message', () => show(on));
+  stream.addEventListener('htmx:sse:before:message', () => {
+    heard = Date.now();
+    show(on);
+  });
   stream.addEventListener('htmx:sse:before:connection', (event) => {
     if (event.detail.connection.attempt > 0 && !leaving && !document.hidden) show(lost);
   });
