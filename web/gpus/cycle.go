@@ -2,7 +2,9 @@ package gpus
 
 import (
 	"context"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"berth/services"
@@ -109,16 +111,16 @@ type Span struct {
 // newest first. The last span ends at end.
 func Spans(events []components.Happening, end time.Time) []Span {
 	var spans []Span
-	for i := len(events) - 1; i >= 0; i-- {
-		state := services.GPUState(events[i].To)
-		if !state.Valid() && events[i].To != "released" {
+	for _, event := range slices.Backward(events) {
+		state := services.GPUState(event.To)
+		if !state.Valid() && event.To != "released" {
 			continue
 		}
 		if n := len(spans); n > 0 {
-			spans[n-1].To = events[i].At
+			spans[n-1].To = event.At
 		}
 		if state.Valid() {
-			spans = append(spans, Span{State: state, From: events[i].At, To: end})
+			spans = append(spans, Span{State: state, From: event.At, To: end})
 		}
 	}
 	return spans
@@ -160,12 +162,12 @@ func percent(v float64) string { return strconv.FormatFloat(v, 'f', 2, 64) + "%"
 
 // told is the strip in words.
 func told(ctx context.Context, spans []Span) string {
-	text := ""
+	var text strings.Builder
 	for i, s := range spans {
 		if i > 0 {
-			text += ", "
+			text.WriteString(", ")
 		}
-		text += i18n.T(ctx, "gpu.span", "State", i18n.T(ctx, "state."+string(s.State)), "Time", i18n.Duration(ctx, s.To.Sub(s.From)))
+		text.WriteString(i18n.T(ctx, "gpu.span", "State", i18n.T(ctx, "state."+string(s.State)), "Time", i18n.Duration(ctx, s.To.Sub(s.From))))
 	}
-	return text
+	return text.String()
 }

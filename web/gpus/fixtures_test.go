@@ -14,7 +14,8 @@ const (
 	vmID  = services.VMID("i-5be20f11")
 )
 
-func limit(n int) *int { return &n }
+//go:fix inline
+func limit(n int) *int { return new(n) }
 
 // page is a GPU in a state, with a machine where the state has one.
 func page(state services.GPUState, power services.Power) gpus.Page {
@@ -26,7 +27,7 @@ func page(state services.GPUState, power services.Power) gpus.Page {
 			AllocatedAt: webtest.Now.Add(-24 * time.Hour), DriverBranch: "525",
 		},
 		Limits: gpus.Limits{MaxVCores: 32, MaxMemoryMiB: 256 * 1024, Generations: []string{"v7"}},
-		Quota:  &gpus.Quota{Region: "eu-west-2", Model: "nvidia-h100", Used: 12, Max: limit(16)},
+		Quota:  &gpus.Quota{Region: "eu-west-2", Model: "nvidia-h100", Used: 12, Max: new(16)},
 		Events: []components.Happening{
 			{ID: 2, At: webtest.Now.Add(-time.Hour), Kind: "gpu.attach-planned", Actor: "tenant-a@lab.test", GPU: gpuID, VM: vmID, VMName: "render-lab", To: "attaching"},
 			{ID: 1, At: webtest.Now.Add(-24 * time.Hour), Kind: "gpu.allocated", Actor: "tenant-a@lab.test", GPU: gpuID, To: "allocated"},
@@ -57,7 +58,7 @@ func list() gpus.List {
 	return gpus.List{
 		Shell: webtest.Shell(), Key: "key", Counts: gpus.Counts{Allocated: 1, Attaching: 1, Attached: 3, Detaching: 1},
 		Models: []string{"nvidia-h100", "nvidia-l40"}, Zones: []string{"eu-west-2a"}, Next: "fgpu-00000002",
-		Quotas:   []gpus.Quota{{Used: 5, Max: limit(8)}, {Used: 1, Max: limit(0)}},
+		Quotas:   []gpus.Quota{{Used: 5, Max: new(8)}, {Used: 1, Max: new(0)}},
 		Machines: []gpus.Choice{{ID: vmID, Name: "render-lab", Type: "u1.2xlarge"}},
 		Rows: []gpus.Row{
 			{ID: "fgpu-00000001", Name: "<b>one</b>", Model: "nvidia-h100", Generation: "v7", State: services.GPUAttached, Zone: "eu-west-2a", VM: vmID, VMName: "render-lab", AllocatedAt: webtest.Now},

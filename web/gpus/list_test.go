@@ -123,7 +123,7 @@ func newGPU() gpus.New {
 			{ID: "eu-west-2a", Region: "eu-west-2", Because: &services.Violation{Code: services.CodeNoCapacity, Args: map[string]any{"Model": "nvidia-a100-80", "Zone": "eu-west-2a", "Holders": "spare"}}},
 		},
 		Generations: []string{"v6", "v7"}, Limits: &gpus.Limits{MaxVCores: 35, MaxMemoryMiB: 256 * 1024, Generations: []string{"v6", "v7"}},
-		Quota: &gpus.Quota{Used: 0, Max: limit(2)},
+		Quota: &gpus.Quota{Used: 0, Max: new(2)},
 	}
 }
 

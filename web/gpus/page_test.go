@@ -196,7 +196,7 @@ func TestReleasedAndBuiltInGPUsCannotBeChanged(t *testing.T) {
 }
 
 func TestQuotaOfZeroNeverReadsAsUnlimited(t *testing.T) {
-	for want, most := range map[string]*int{"12 of 0 used": limit(0), "unlimited, 12 used": nil} {
+	for want, most := range map[string]*int{"12 of 0 used": new(0), "unlimited, 12 used": nil} {
 		p := page(services.GPUAllocated, "")
 		p.Quota.Max = most
 		if text := webtest.Text(webtest.Both(t, gpus.View(p)).Find("main")); !strings.Contains(text, want) {

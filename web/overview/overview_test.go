@@ -11,7 +11,8 @@ import (
 	"berth/web/webtest"
 )
 
-func limit(n int) *int { return &n }
+//go:fix inline
+func limit(n int) *int { return new(n) }
 
 func page() overview.Page {
 	waits := func(id services.GPUID, vm services.VMID, state services.GPUState, power services.Power) overview.Waiting {
@@ -34,8 +35,8 @@ func page() overview.Page {
 		},
 		Idle: []overview.Idle{{ID: "fgpu-00000009", Name: "spare", Model: "nvidia-l40", Zone: "eu-west-2b", Since: webtest.Now.Add(-48 * time.Hour)}}, IdleMore: 4,
 		Models: []overview.ModelUse{
-			{Model: "nvidia-h100", Region: "eu-west-2", Attached: 2, Attaching: 2, Detaching: 1, Allocated: 1, Used: 6, Max: limit(8)},
-			{Model: "nvidia-l40", Region: "eu-west-2", Used: 0, Max: limit(0)},
+			{Model: "nvidia-h100", Region: "eu-west-2", Attached: 2, Attaching: 2, Detaching: 1, Allocated: 1, Used: 6, Max: new(8)},
+			{Model: "nvidia-l40", Region: "eu-west-2", Used: 0, Max: new(0)},
 			{Model: "nvidia-l40s", Region: "hikube", Used: 1},
 		},
 		Machines: []overview.PowerCount{{Power: services.PowerRunning, Count: 3}, {Power: services.PowerStopped, Count: 1}},

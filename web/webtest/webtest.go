@@ -105,7 +105,7 @@ func checkIDs(t *testing.T, doc *goquery.Document) {
 	})
 	for _, attribute := range []string{"aria-describedby", "aria-labelledby", "for", "popovertarget"} {
 		doc.Find("[" + attribute + "]").Each(func(_ int, s *goquery.Selection) {
-			for _, id := range strings.Fields(s.AttrOr(attribute, "")) {
+			for id := range strings.FieldsSeq(s.AttrOr(attribute, "")) {
 				if !seen[id] && doc.Find("body.app, body.plain").Length() > 0 {
 					t.Errorf("%s names %q, which is not there", attribute, id)
 				}
