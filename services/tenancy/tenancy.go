@@ -150,31 +150,46 @@ func (s *Service) open(ctx context.Context, u db.User) (Session, error) {
 	return s.Session(ctx, token)
 }
 
-// Session finds the session of a cookie. Without one the refusal is signed-out
-// (unauthorized). An account that the user has left meanwhile is not looked at.
+// Session finds the session of a cookie, and moves its end: somebody is at
+// work. Without one the refusal is signed-out (unauthorized). An account that
+// the user has left meanwhile is not looked at.
 func (s *Service) Session(ctx context.Context, token string) (Session, error) {
-	signedOut := services.Fail(services.KindUnauthorized, services.CodeSignedOut, nil)
-	if token == "" {
-		return Session{}, signedOut
-	}
-	x, ok, err := s.db.Session(ctx, hashToken(token), s.now())
+	x, expires, err := s.find(ctx, token)
 	if err != nil {
 		return Session{}, err
 	}
-	if !ok {
-		return Session{}, signedOut
-	}
-	if x.ExpiresAt.Sub(s.now()) < sessionLife-sessionExtend {
+	if expires.Sub(s.now()) < sessionLife-sessionExtend {
 		if err := s.db.ExtendSession(ctx, hashToken(token), s.now().Add(sessionLife)); err != nil {
 			return Session{}, err
 		}
 	}
+	return x, nil
+}
+
+// Peek is Session for what a page does by itself: it does not move the end.
+func (s *Service) Peek(ctx context.Context, token string) (Session, error) {
+	x, _, err := s.find(ctx, token)
+	return x, err
+}
+
+func (s *Service) find(ctx context.Context, token string) (Session, time.Time, error) {
+	signedOut := services.Fail(services.KindUnauthorized, services.CodeSignedOut, nil)
+	if token == "" {
+		return Session{}, time.Time{}, signedOut
+	}
+	x, ok, err := s.db.Session(ctx, hashToken(token), s.now())
+	if err != nil {
+		return Session{}, time.Time{}, err
+	}
+	if !ok {
+		return Session{}, time.Time{}, signedOut
+	}
 	out := Session{Token: token, User: x.User, Email: x.Email, Admin: x.Admin, Locale: x.Locale, Region: x.Region}
 	if out.Accounts, err = s.db.Memberships(ctx, x.User); err != nil {
-		return Session{}, err
+		return Session{}, time.Time{}, err
 	}
 	out.look(x.Account)
-	return out, nil
+	return out, x.ExpiresAt, nil
 }
 
 // look sets the account, or the first where the user is no member of it.
