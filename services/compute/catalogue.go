@@ -41,6 +41,12 @@ func (s *Service) Catalogue(ctx context.Context) (Catalogue, error) {
 	return c, err
 }
 
+// Zones lists all zones by region and name.
+func (s *Service) Zones(ctx context.Context) ([]Zone, error) { return s.db.Zones(ctx) }
+
+// Models lists the catalogue by name.
+func (s *Service) Models(ctx context.Context) ([]catalog.Model, error) { return s.db.Models(ctx) }
+
 // QuotaUses lists what the account may have and has.
 func (s *Service) QuotaUses(ctx context.Context, account services.AccountID) ([]QuotaUse, error) {
 	return s.db.QuotaUses(ctx, account)
@@ -48,8 +54,8 @@ func (s *Service) QuotaUses(ctx context.Context, account services.AccountID) ([]
 
 // Overview is what an account's start page shows.
 type Overview struct {
-	Counts     []db.GPUCount
-	VMs        []db.VMCount
+	Counts     []GPUCount
+	VMs        []VMCount
 	Quotas     []QuotaUse
 	Waiting    []WaitingGPU // planned GPUs and what they wait for
 	Idle       []GPU        // allocated: held, and used by nothing
