@@ -16,15 +16,15 @@ import (
 )
 
 type serveCommand struct {
-	Listen      string     `default:"127.0.0.1:8080" env:"BERTH_LISTEN" help:"Address of the pages."`
-	AgentListen string     `default:"127.0.0.1:8443" env:"BERTH_AGENT_LISTEN" help:"Address of the agents' listener."`
-	AgentNames  []string   `default:"localhost,127.0.0.1,::1" env:"BERTH_AGENT_NAMES" help:"Names and addresses by which agents reach it."`
-	DatabaseURL string     `env:"BERTH_DATABASE_URL" help:"Postgres to use; without it the console starts its own in the data folder."`
-	DataDir     string     `default:".berth" env:"BERTH_DATA_DIR" help:"Data folder of the console's own Postgres and of the lab."`
-	Secure      bool       `env:"BERTH_SECURE" help:"Browsers come by HTTPS, through a proxy: cookies are marked so."`
-	Lab         bool       `help:"Add simulated hosts, two tenants and an operator."`
-	LabPassword string     `env:"BERTH_LAB_PASSWORD" help:"Password of the lab's sign-ins; without it one is made and kept."`
-	LogLevel    slog.Level `default:"info" env:"BERTH_LOG_LEVEL" help:"debug, info, warn or error."`
+	Listen      string   `default:"127.0.0.1:8080" env:"BERTH_LISTEN" help:"Address of the pages."`
+	AgentListen string   `default:"127.0.0.1:8443" env:"BERTH_AGENT_LISTEN" help:"Address of the agents' listener."`
+	AgentNames  []string `default:"localhost,127.0.0.1,::1" env:"BERTH_AGENT_NAMES" help:"Names and addresses by which agents reach it."`
+	DatabaseURL string   `env:"BERTH_DATABASE_URL" help:"Postgres to use; without it the console starts its own in the data folder."`
+	DataDir     string   `default:".berth" env:"BERTH_DATA_DIR" help:"Data folder of the console's own Postgres and of the lab."`
+	Secure      bool     `env:"BERTH_SECURE" help:"Browsers come by HTTPS, through a proxy: cookies are marked so."`
+	Lab         bool     `help:"Add simulated hosts, two tenants and an operator."`
+	LabPassword string   `env:"BERTH_LAB_PASSWORD" help:"Password of the lab's sign-ins; without it one is made and kept."`
+	LogLevel    string   `enum:"debug,info,warn,error," default:"" env:"BERTH_LOG_LEVEL" help:"debug, info, warn or error; info, and warn in the lab."`
 }
 
 // startWait bounds everything that happens before the console answers.
@@ -32,7 +32,7 @@ const startWait = 3 * time.Minute
 
 // Run serves until the process is told to stop.
 func (c serveCommand) Run(ctx context.Context) (err error) {
-	log := newLog(c.LogLevel)
+	log := newLog(c.level())
 	if c.DatabaseURL == "" {
 		if c.DataDir, err = db.DropPrivileges(c.DataDir); err != nil {
 			return err
@@ -56,6 +56,19 @@ func (c serveCommand) Run(ctx context.Context) (err error) {
 		fmt.Fprintf(os.Stdout, "\n  Berth is at %s\n\n", k.URL())
 	}
 	return g.Wait()
+}
+
+// level is what the log keeps. A lab's log is quiet, so that its greeting stays
+// in sight.
+func (c serveCommand) level() slog.Level {
+	level := slog.LevelInfo
+	if c.Lab {
+		level = slog.LevelWarn
+	}
+	if c.LogLevel != "" {
+		_ = level.UnmarshalText([]byte(c.LogLevel)) // one of the flag's values
+	}
+	return level
 }
 
 // stopped is nil where an error only says that the process was told to stop.

@@ -1,0 +1,129 @@
+package e2e
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/playwright-community/playwright-go"
+
+	"berth/cmd/berth/lab"
+)
+
+func contains(text, part string) bool { return strings.Contains(text, part) }
+
+// busy makes an account with something of everything, and lists the pages that
+// show it.
+func busy(t *testing.T, c *installation) (paths []string) {
+	t.Helper()
+	p := signIn(t, c, lab.TenantA, visit{})
+	vm := p.vmNamed(t, "render-lab")
+	attached := p.allocate(t, "nvidia-h100", "eu-west-2a", "training-0")
+	p.attach(t, attached, vm)
+	p.wantGPU(t, "attaching")
+	must(t, c.lab.Drivers["eu-west-2a"].PowerOffGuest(vm), "power the guest off")
+	p.wantGPU(t, "attached")
+	p.visit(t, "/vms/"+vm)
+	p.send(t, "/vms/"+vm+"/power", "action=start")
+	p.wantVM(t, "running")
+	planned := p.allocate(t, "nvidia-h100", "eu-west-2a", "training-1")
+	p.attach(t, planned, vm)
+	p.wantGPU(t, "attaching")
+	spare := p.allocate(t, "nvidia-a100-80", "eu-west-2b", "spare")
+	return []string{
+		"/", "/catalog", "/catalog?compare=nvidia-h100&compare=nvidia-l40", "/catalog/nvidia-h100", "/catalog/nvidia-h200",
+		"/gpus", "/gpus?state=waiting", "/gpus?q=nothing-like-it", "/gpus/new", "/gpus/new?model=nvidia-h100&zone=eu-west-2a",
+		"/gpus/" + attached, "/gpus/" + planned, "/gpus/" + spare,
+		"/vms", "/vms/new", "/vms/" + vm, "/vms/" + vm + "/resize", "/vms/" + vm + "/resize?type=tinav7.c36r256p1",
+		"/activity", "/search?q=train",
+	}
+}
+
+// Every page in both languages, both themes and two widths: nothing that axe or
+// the browser's console has to say, nothing wider than the screen.
+func TestEveryPageIsSound(t *testing.T) {
+	c := newConsole(t)
+	paths := busy(t, c)
+	for _, v := range []visit{{}, {locale: "fr-FR", dark: true}, {width: 390, height: 844}, {locale: "fr-FR", width: 390, height: 844, dark: true}} {
+		t.Run(fmt.Sprintf("%s dark=%v width=%d", v.locale, v.dark, v.width), func(t *testing.T) {
+			p := signIn(t, c, lab.TenantA, v)
+			for _, path := range paths {
+				p.visit(t, path)
+				p.axe(t)
+				p.fits(t)
+			}
+			admin := signIn(t, c, lab.Admin, v)
+			admin.visit(t, "/admin")
+			admin.axe(t)
+			admin.fits(t)
+		})
+	}
+}
+
+func TestSignInAndErrorPagesAreSound(t *testing.T) {
+	c := newConsole(t)
+	p := newPage(t, visit{base: c.URL()})
+	p.visit(t, "/login")
+	p.axe(t)
+	p.expectStatus(401)
+	form := p.Locator(`form[action="/login"]`)
+	must(t, form.Locator("[name=email]").Fill(lab.TenantA), "fill in the e-mail")
+	must(t, form.Locator("[name=password]").Fill("wrong"), "fill in a wrong password")
+	must(t, form.Locator("button[type=submit]").Click(), "sign in")
+	must(t, expect.Locator(p.Locator(`[data-error="bad-credentials"]`)).ToBeVisible(), "see the refusal")
+	must(t, expect.Locator(form.Locator("[name=email]")).ToHaveValue(lab.TenantA), "see the e-mail kept")
+	p.axe(t)
+	p.login(t, lab.TenantA)
+	p.expectStatus(404)
+	p.visit(t, "/gpus/fgpu-00000000")
+	p.axe(t)
+}
+
+// fits fails the test where the page is wider than the screen.
+func (p *page) fits(t *testing.T) {
+	t.Helper()
+	over, err := p.Evaluate(`() => document.documentElement.scrollWidth - document.documentElement.clientWidth`)
+	must(t, err, "measure the page")
+	if n, ok := over.(int); !ok || n > 0 {
+		t.Errorf("%s is %v pixels wider than the screen", p.URL(), over)
+	}
+}
+
+// TestScreenshots takes a picture of every page for people to look at, where
+// BERTH_SCREENSHOTS names a folder (make screenshots).
+func TestScreenshots(t *testing.T) {
+	dir := os.Getenv("BERTH_SCREENSHOTS")
+	if dir == "" {
+		t.Skip("make screenshots takes the pictures")
+	}
+	c := newConsole(t)
+	paths := busy(t, c)
+	for _, v := range []visit{{}, {dark: true}, {width: 390, height: 844}, {width: 390, height: 844, dark: true}, {locale: "fr-FR"}} {
+		p := signIn(t, c, lab.TenantA, v)
+		for _, path := range paths {
+			p.visit(t, path)
+			p.picture(t, dir, v, path)
+		}
+		admin := signIn(t, c, lab.Admin, v)
+		admin.visit(t, "/admin")
+		admin.picture(t, dir, v, "/admin")
+		out := newPage(t, visit{base: c.URL(), dark: v.dark, width: v.width, height: v.height, locale: v.locale})
+		out.visit(t, "/login")
+		out.picture(t, dir, v, "/login")
+	}
+}
+
+func (p *page) picture(t *testing.T, dir string, v visit, path string) {
+	t.Helper()
+	name := idInPath.ReplaceAllString(path, "/one")
+	name = strings.NewReplacer("/", "-", "?", "-", "&", "-", "=", "-").Replace(strings.Trim(name, "/"))
+	if id := idInPath.FindString(path); strings.HasPrefix(id, "/fgpu-") {
+		name += "-" + id[len(id)-4:]
+	}
+	file := fmt.Sprintf("%s-%d-%v%s.png", name, cmp.Or(v.width, 1440), v.dark, v.locale)
+	_, err := p.Screenshot(playwright.PageScreenshotOptions{Path: new(filepath.Join(dir, file)), FullPage: new(true)})
+	must(t, err, "take a picture of "+path)
+}
