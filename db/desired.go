@@ -22,7 +22,12 @@ type DesiredVM struct {
 	SSHKey    string          `db:"ssh_key"`
 	UserData  string          `db:"user_data"`
 	Devices   pq.StringArray  `db:"devices"` // card ids
-	Seen      bool            `db:"seen"`    // some report has listed it
+
+	// What the last report showed, and whether anything of the VM is under way.
+	SeenPower   services.Power `db:"seen_power"` // pending: no report has listed it
+	SeenRun     int64          `db:"seen_run"`
+	SeenReboots int64          `db:"seen_reboots"`
+	UnderWay    bool           `db:"under_way"`
 }
 
 // DesiredVMs lists what the hosts of an agent should have: their VMs, those
@@ -38,11 +43,13 @@ func (s Store) DesiredVMs(ctx context.Context, agent services.AgentID) ([]Desire
 		             where g.vm_id = v.id and g.released_at is null and c.host_id = v.host_id
 		               and (g.kind = 'built-in' or g.state in ('attaching', 'attached'))
 		             order by g.created_at, g.id) as devices,
-		       v.power <> 'pending' as seen
+		       v.power as seen_power, v.seen_run, v.seen_reboots,
+		       v.problem is not null or exists (select 1 from operations o where o.vm_id = v.id and o.ended_at is null)
+		       or exists (select 1 from gpus g where g.vm_id = v.id and g.released_at is null and g.state in ('attaching', 'detaching')) as under_way
 		from vms v join hosts h on h.id = v.host_id
 		where h.agent_id = $1 and v.deleted_at is null
 		union all
-		select v.id, e.host_id, 'absent', v.run, v.reboots, e.keep_disk, v.vcores, v.memory_mib, v.image_id, '', '', '{}', true
+		select v.id, e.host_id, 'absent', v.run, v.reboots, e.keep_disk, v.vcores, v.memory_mib, v.image_id, '', '', '{}', v.power, v.seen_run, v.seen_reboots, true
 		from evictions e join vms v on v.id = e.vm_id join hosts h on h.id = e.host_id
 		where h.agent_id = $1
 		order by 1`, agent)

@@ -227,43 +227,55 @@ func (t *taking) vouches(ctx context.Context, h agentapi.HostReport, before int)
 	return false, nil
 }
 
-// vms hands each VM of the report to whoever follows VMs. One that fails is
-// logged and left for the next report; it keeps no other back.
+// vms hands each VM of the report that has news to whoever follows VMs. One
+// that fails is left for the next report; it keeps no other back.
 func (t *taking) vms(ctx context.Context) error {
 	known, err := t.db.DesiredVMs(ctx, t.agent.ID)
 	if err != nil {
 		return err
 	}
-	handed := map[string]bool{} // by host and VM
+	handed := map[placed]db.DesiredVM{}
 	for _, v := range known {
-		handed[string(v.Host)+" "+string(v.ID)] = true
+		handed[placed{v.Host, v.ID}] = v
 	}
 	var failed []error
 	for _, h := range t.report.Hosts {
 		for _, v := range h.VMs {
-			if !handed[string(t.ids[h.Name])+" "+v.ID] {
-				if v.Power != agentapi.PowerAbsent {
-					t.drift("foreign-vm", v.ID, "reported by "+h.Name+", which was not given it")
-				}
-				continue
-			}
-			delete(handed, string(t.ids[h.Name])+" "+v.ID)
-			if err := t.machines.Observe(ctx, compute.Observation{
-				Agent: t.agent.ID, Epoch: t.report.Epoch, Sequence: t.report.Sequence, Revision: max(t.report.Revision, v.Revision), Host: t.ids[h.Name], VM: v,
-			}); err != nil {
-				failed = append(failed, fmt.Errorf("observe %s: %w", v.ID, err))
+			at := placed{t.ids[h.Name], services.VMID(v.ID)}
+			want, ours := handed[at]
+			delete(handed, at)
+			switch {
+			case !ours && v.Power != agentapi.PowerAbsent:
+				t.drift("foreign-vm", v.ID, "reported by "+h.Name+", which was not given it")
+			case ours && news(want, v):
+				failed = append(failed, t.observe(ctx, at, v))
 			}
 		}
 	}
-	t.missingVMs(known, handed)
+	for at, v := range handed {
+		if v.SeenPower != services.PowerPending && v.Power != services.PowerAbsent {
+			t.drift("vm-missing", string(at.vm), "was seen before, and the report does not list it")
+		}
+	}
 	return errors.Join(failed...)
 }
 
-// missingVMs flags VMs that were seen before and that a full report leaves out.
-func (t *taking) missingVMs(known []db.DesiredVM, left map[string]bool) {
-	for _, v := range known {
-		if left[string(v.Host)+" "+string(v.ID)] && v.Seen && v.Power != services.PowerAbsent {
-			t.drift("vm-missing", string(v.ID), "was seen before, and the report does not list it")
-		}
-	}
+// placed is a VM on a host.
+type placed struct {
+	host services.HostID
+	vm   services.VMID
+}
+
+// news reports whether what was seen of a VM differs from the books, or
+// something is under way that it may move. A heartbeat brings none.
+func news(k db.DesiredVM, v agentapi.VMReport) bool {
+	off := v.Power == agentapi.PowerStopped && k.Power == services.PowerRunning
+	return k.UnderWay || v.Problem != nil || off ||
+		v.Power != string(k.SeenPower) || v.Run != k.SeenRun || v.Reboots != k.SeenReboots
+}
+
+func (t *taking) observe(ctx context.Context, at placed, v agentapi.VMReport) error {
+	return services.Wrap("observe "+v.ID, t.machines.Observe(ctx, compute.Observation{
+		Agent: t.agent.ID, Epoch: t.report.Epoch, Sequence: t.report.Sequence, Revision: max(t.report.Revision, v.Revision), Host: at.host, VM: v,
+	}))
 }
