@@ -29,7 +29,12 @@ const lost = { name: 'lost', text: (box) => box.dataset.lost.replace('%', clock(
 export function live() {
   const stream = document.getElementById('stream');
   if (!stream) return;
-  const leave = () => location.assign(stream.dataset.login);
+  // The page shown now, which may not be the one that the frame came with.
+  const leave = () => {
+    const login = new URL(stream.dataset.login, location.href);
+    login.searchParams.set('next', location.pathname + location.search);
+    location.assign(login);
+  };
   let connections = 0;
   let leaving = false;
   let heard = Date.now();

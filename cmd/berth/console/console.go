@@ -195,9 +195,9 @@ func (k *Console) Serve(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return k.Activity.Run(ctx) })
 	g.Go(func() error {
-		return k.every(ctx, reconcileEvery, "reconciling operations failed", k.Compute.Reconcile)
+		return k.every(ctx, reconcileEvery, "reconcile operations", k.Compute.Reconcile)
 	})
-	g.Go(func() error { return k.every(ctx, tidyEvery, "removing stale rows failed", k.Tenancy.Tidy) })
+	g.Go(func() error { return k.every(ctx, tidyEvery, "remove stale rows", k.Tenancy.Tidy) })
 	for _, s := range []server{k.pages, k.agents} {
 		s.http.BaseContext = func(net.Listener) context.Context { return ctx }
 		g.Go(func() error { return serve(s) })
@@ -235,7 +235,7 @@ func (k *Console) watchDatabase(ctx context.Context) error {
 	}
 }
 
-func (k *Console) every(ctx context.Context, interval time.Duration, failed string, do func(context.Context) error) error {
+func (k *Console) every(ctx context.Context, interval time.Duration, work string, do func(context.Context) error) error {
 	t := time.NewTicker(interval)
 	defer t.Stop()
 	for {
@@ -244,7 +244,7 @@ func (k *Console) every(ctx context.Context, interval time.Duration, failed stri
 			return nil
 		case <-t.C:
 			if err := do(ctx); err != nil && ctx.Err() == nil {
-				k.log.ErrorContext(ctx, failed, "error", err)
+				k.log.ErrorContext(ctx, "background work failed", "work", work, "error", err)
 			}
 		}
 	}
