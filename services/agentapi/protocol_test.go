@@ -1,4 +1,4 @@
-package agentapi_test
+package agentapi
 
 import (
 	"bytes"
@@ -10,8 +10,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-
-	"berth/services/agentapi"
 )
 
 var example = regexp.MustCompile("(?s)```json (\\w+)\n(.*?)```")
@@ -24,8 +22,8 @@ func TestExamplesOfTheProtocolAreTheTypes(t *testing.T) {
 		t.Fatal(err)
 	}
 	types := map[string]any{
-		"EnrolRequest": agentapi.EnrolRequest{}, "RenewRequest": agentapi.RenewRequest{}, "Certificate": agentapi.Certificate{},
-		"Desired": agentapi.Desired{}, "Report": agentapi.Report{}, "ReportAnswer": agentapi.ReportAnswer{}, "Refusal": agentapi.Refusal{},
+		"EnrolRequest": EnrolRequest{}, "RenewRequest": RenewRequest{}, "Certificate": Certificate{},
+		"Desired": Desired{}, "Report": Report{}, "ReportAnswer": ReportAnswer{}, "Refusal": Refusal{},
 	}
 	seen := make(map[string]bool)
 	for _, m := range example.FindAllSubmatch(page, -1) {
@@ -61,19 +59,19 @@ func TestCodesOfTheProtocolAreDescribed(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, word := range []string{
-		agentapi.ProblemHeld, agentapi.ProblemIdentity, agentapi.ProblemGroup, agentapi.ProblemInUse, agentapi.ProblemBind,
-		agentapi.ProblemReset, agentapi.ProblemStart, agentapi.ProblemUnsupported,
-		agentapi.RefusalBadRequest, agentapi.RefusalTokenUsed, agentapi.RefusalTokenExpired, agentapi.RefusalUnauthorized,
-		agentapi.RefusalRevoked, agentapi.RefusalRevisionUnknown, agentapi.RefusalTooLarge, agentapi.RefusalUnavailable,
-		agentapi.FindingIOMMUOff, agentapi.FindingVFIOMissing, agentapi.FindingNouveauBound, agentapi.ReasonStale,
-		agentapi.PowerStarting, agentapi.PowerRunning, agentapi.PowerStopping, agentapi.PowerStopped, agentapi.PowerAbsent,
-		agentapi.StoppedByConsole, agentapi.StoppedByGuest, agentapi.StoppedByCrash,
+		ProblemHeld, ProblemIdentity, ProblemGroup, ProblemInUse, ProblemBind,
+		ProblemReset, ProblemStart, ProblemUnsupported,
+		RefusalBadRequest, RefusalTokenUsed, RefusalTokenExpired, RefusalUnauthorized,
+		RefusalRevoked, RefusalRevisionUnknown, RefusalTooLarge, RefusalUnavailable,
+		FindingIOMMUOff, FindingVFIOMissing, FindingNouveauBound, ReasonStale,
+		PowerStarting, PowerRunning, PowerStopping, PowerStopped, PowerAbsent,
+		StoppedByConsole, StoppedByGuest, StoppedByCrash,
 	} {
 		if !strings.Contains(string(page), "`"+word+"`") {
 			t.Errorf("the page does not describe %q", word)
 		}
 	}
-	for _, path := range []string{agentapi.PathEnrol, agentapi.PathRenew, agentapi.PathReport, agentapi.PathDesired} {
+	for _, path := range []string{PathEnrol, PathRenew, PathReport, PathDesired} {
 		if !strings.Contains(string(page), path) {
 			t.Errorf("the page does not describe %s", path)
 		}

@@ -67,11 +67,14 @@ func (a *Agent) Run(ctx context.Context) error {
 	return nil
 }
 
+// unlessEnded keeps err for an agent that was not told to end.
 func unlessEnded(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
+	select {
+	case <-ctx.Done():
 		return nil
+	default:
+		return err
 	}
-	return err
 }
 
 // serve runs everything until ctx ends and waits for it.

@@ -2,7 +2,6 @@ package hostagent_test
 
 import (
 	"context"
-	"io"
 	"log/slog"
 	"path/filepath"
 	"slices"
@@ -46,7 +45,7 @@ func newBench(t *testing.T) *bench {
 	b.openSim()
 	b.opts = hostagent.Options{
 		Console: b.console.URL, Token: b.console.token(), StateDir: filepath.Join(t.TempDir(), "state"), Driver: b.opts.Driver,
-		Logger:   slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Logger:   slog.New(slog.DiscardHandler),
 		Interval: 20 * time.Millisecond, Coalesce: time.Millisecond, Wait: 2 * time.Second,
 		RetryMin: 2 * time.Millisecond, RetryMax: 20 * time.Millisecond, GiveUpAfter: time.Hour,
 		BindTimeout: 5 * time.Second, ShutdownGrace: 5 * time.Second, RevokedRetry: 10 * time.Millisecond,

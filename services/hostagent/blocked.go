@@ -35,8 +35,7 @@ func (b *Blocked) Unwrap() error { return b.Cause }
 
 // problemOf turns any error of a step into what the console shows.
 func problemOf(err error, act action, timeout time.Duration) agentapi.Problem {
-	var b *Blocked
-	if errors.As(err, &b) {
+	if b, ok := errors.AsType[*Blocked](err); ok {
 		return b.Problem
 	}
 	p := agentapi.Problem{Code: act.failure(), Message: err.Error()}

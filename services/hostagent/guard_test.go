@@ -3,7 +3,6 @@ package hostagent
 import (
 	"context"
 	"errors"
-	"io"
 	"log/slog"
 	"slices"
 	"sync"
@@ -140,7 +139,7 @@ type rig struct {
 func newRig(t *testing.T, d *obliging) *rig {
 	t.Helper()
 	opts := &Options{
-		Console: "https://console.example", StateDir: "unused", Driver: d, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Console: "https://console.example", StateDir: "unused", Driver: d, Logger: slog.New(slog.DiscardHandler),
 		Interval: time.Hour, RetryMin: time.Millisecond, RetryMax: 5 * time.Millisecond, GiveUpAfter: time.Hour,
 	}
 	full, err := opts.withDefaults()

@@ -103,8 +103,8 @@ func TestNextStepOfACard(t *testing.T) {
 
 func TestBackoffDoublesUpToItsMaximumAndIsSpread(t *testing.T) {
 	o := Options{RetryMin: 100 * time.Millisecond, RetryMax: time.Second}
-	for failures, want := range map[int]time.Duration{1: 100, 2: 200, 3: 400, 4: 800, 5: 1000, 17: 1000, 99: 1000} {
-		want *= time.Millisecond
+	for failures, milliseconds := range map[int]int{1: 100, 2: 200, 3: 400, 4: 800, 5: 1000, 17: 1000, 99: 1000} {
+		want := time.Duration(milliseconds) * time.Millisecond
 		for jitter, at := range map[float64]time.Duration{0: want / 2, 0.5: want * 3 / 4} {
 			o.Jitter = func() float64 { return jitter }
 			if got := o.backoff(failures); got != at {
