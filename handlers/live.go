@@ -247,11 +247,15 @@ func (w *eventWriter) add(name, data string) {
 	w.pending = append(w.pending, message{name, data})
 }
 
-// send writes what was added.
+// send writes what was added. Only the last message carries the position: who
+// got less than all of them is told again.
 func (w *eventWriter) send() error {
 	var b strings.Builder
-	for _, m := range w.pending {
-		fmt.Fprintf(&b, "id: %s\nevent: %s\ndata: %s\n\n", w.position, m.name, m.data)
+	for i, m := range w.pending {
+		if i == len(w.pending)-1 {
+			fmt.Fprintf(&b, "id: %s\n", w.position)
+		}
+		fmt.Fprintf(&b, "event: %s\ndata: %s\n\n", m.name, m.data)
 	}
 	w.pending = w.pending[:0]
 	return w.write(b.String())

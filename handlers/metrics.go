@@ -41,7 +41,7 @@ func newMetrics(version string) *metrics {
 	registry.MustRegister(seconds, streams, polls, build,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return &metrics{
-		handler: promhttp.HandlerFor(registry, promhttp.HandlerOpts{}), streams: streams, polls: polls,
+		handler: promhttp.HandlerFor(registry, promhttp.HandlerOpts{DisableCompression: true}), streams: streams, polls: polls,
 		pages: &requestMetrics{seconds, "pages"}, agents: &requestMetrics{seconds, "agents"},
 	}
 }

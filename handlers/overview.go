@@ -130,4 +130,3 @@ func (s *site) nav(r *request) error {
 	}
 	return r.render(http.StatusOK, layout.Nav(shell, layout.Section(r.QueryParam("section"))))
 }
-
