@@ -47,6 +47,9 @@ func (s *Service) Zones(ctx context.Context) ([]Zone, error) { return s.db.Zones
 // Models lists the catalogue by name.
 func (s *Service) Models(ctx context.Context) ([]catalog.Model, error) { return s.db.Models(ctx) }
 
+// Images lists the systems that VMs can be made from.
+func (s *Service) Images(ctx context.Context) ([]catalog.Image, error) { return s.db.Images(ctx) }
+
 // QuotaUses lists what the account may have and has.
 func (s *Service) QuotaUses(ctx context.Context, account services.AccountID) ([]QuotaUse, error) {
 	return s.db.QuotaUses(ctx, account)

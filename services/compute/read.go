@@ -216,9 +216,11 @@ func (s *Service) withGPUs(ctx context.Context, vms []VM) ([]VMListItem, error) 
 // VMDetail is everything about one VM.
 type VMDetail struct {
 	VM         VM
-	GPUs       []GPU      // open ones, built-in ones too
-	Operation  *Operation // the open one, else the last; nil: none
-	Steps      []Step     // of that operation
+	GPUs       []GPU         // open ones, built-in ones too
+	Operation  *Operation    // the open one, else the last; nil: none
+	Steps      []Step        // of that operation
+	Offer      catalog.Offer // of its flexible GPUs' model in its region; zero: it has none
+	Pending    Pending       // the longest wait of its planned GPUs
 	Problem    *agentapi.Problem
 	HostSilent bool
 	Events     []Event // newest first
@@ -231,7 +233,7 @@ func (s *Service) VM(ctx context.Context, account services.AccountID, id service
 		return VMDetail{}, err
 	}
 	d := VMDetail{VM: vm, HostSilent: vm.HostUntil.Before(s.now())}
-	if d.GPUs, err = s.db.VMGPUs(ctx, id); err != nil {
+	if err := s.addGPUs(ctx, &d); err != nil {
 		return d, err
 	}
 	op, ok, err := s.db.LastOperation(ctx, id)
@@ -250,6 +252,28 @@ func (s *Service) VM(ctx context.Context, account services.AccountID, id service
 	}
 	d.Events, err = s.db.ListEvents(ctx, db.EventFilter{Account: account, VM: id, Limit: detailEvents})
 	return d, err
+}
+
+func (s *Service) addGPUs(ctx context.Context, d *VMDetail) error {
+	var err error
+	if d.GPUs, err = s.db.VMGPUs(ctx, d.VM.ID); err != nil {
+		return err
+	}
+	for _, g := range d.GPUs {
+		p, err := s.pending(g, d.VM)
+		if err != nil {
+			return err
+		}
+		if p.Wait != WaitNone && (d.Pending.Wait == WaitNone || p.Since.Before(d.Pending.Since)) {
+			d.Pending = p
+		}
+		if g.Kind == services.GPUFlexible && d.Offer.Model == "" { // all are of one model
+			if d.Offer, err = offerFor(ctx, s.db.Store, g); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // VMChoice is a VM that a GPU may or may not be attached to.
