@@ -78,6 +78,7 @@ type Field struct {
 	Complete string
 	Max      int // characters; 0: any number
 	Mono     bool
+	Numeric  bool // a whole number: keyboards on screens show digits
 }
 
 // described lists the elements that say more about the field.
@@ -123,6 +124,9 @@ func (f Field) attributes() templ.Attributes {
 	}
 	if f.Complete != "" {
 		a["autocomplete"] = f.Complete
+	}
+	if f.Numeric {
+		a["inputmode"] = "numeric"
 	}
 	if f.Max > 0 {
 		a["maxlength"] = strconv.Itoa(f.Max)

@@ -1,8 +1,12 @@
 package vms
 
 import (
+	"context"
+
 	"berth/services"
 	"berth/services/catalog"
+	"berth/web/components"
+	"berth/web/i18n"
 	"berth/web/layout"
 )
 
@@ -50,4 +54,45 @@ type Taking struct {
 	Model  string
 	Memory string // "80 GB HBM3"; empty: unknown
 	Broken []services.Violation
+}
+
+func (n New) zoneOptions(ctx context.Context) []components.Option {
+	options := make([]components.Option, 0, len(n.Zones))
+	for _, z := range n.Zones {
+		options = append(options, components.Option{
+			Value: z.ID, Label: z.ID, Selected: z.ID == n.Values.Zone,
+			Detail: z.Region + " · " + i18n.T(ctx, "storage.brief-"+string(z.Storage)),
+		})
+	}
+	return options
+}
+
+func (n New) tenancyOptions(ctx context.Context) []components.Option {
+	dedicated := n.Values.Tenancy == catalog.TenancyDedicated
+	return []components.Option{
+		{
+			Value: string(catalog.TenancyDefault), Label: tenancy(ctx, catalog.TenancyDefault), Selected: !dedicated,
+			Detail: i18n.T(ctx, "tenancy.default-means"),
+		},
+		{
+			Value: string(catalog.TenancyDedicated), Label: tenancy(ctx, catalog.TenancyDedicated), Selected: dedicated,
+			Detail: i18n.T(ctx, "tenancy.dedicated-means"),
+		},
+	}
+}
+
+func (n New) imageOptions() []components.Option {
+	options := make([]components.Option, 0, len(n.Images))
+	for _, m := range n.Images {
+		options = append(options, components.Option{Value: m.ID, Label: m.Name, Selected: m.ID == n.Values.Image})
+	}
+	return options
+}
+
+// answer is the word for whether a GPU and a type go together.
+func answer(ctx context.Context, yes bool) string {
+	if yes {
+		return i18n.T(ctx, "vm.fits")
+	}
+	return i18n.T(ctx, "vm.fits-not")
 }

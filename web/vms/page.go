@@ -81,7 +81,9 @@ func (g GPU) Waits() bool {
 }
 
 // works reports whether a stop would take it from running programs.
-func (g GPU) works() bool { return g.BuiltIn() || g.State == services.GPUAttached || g.State == services.GPUDetaching }
+func (g GPU) works() bool {
+	return g.BuiltIn() || g.State == services.GPUAttached || g.State == services.GPUDetaching
+}
 
 // Pending is what planned GPUs wait for.
 type Pending struct {
@@ -226,4 +228,35 @@ func (p Page) pendingLook() components.Look {
 		return components.Look{Tone: components.ToneBad, Icon: components.IconWarning}
 	}
 	return components.Look{Tone: components.ToneWait, Icon: components.IconClock}
+}
+
+func (p Page) maxVCores() int {
+	if p.Limits == nil {
+		return 0
+	}
+	return p.Limits.MaxVCores
+}
+
+func (p Page) maxMemoryMiB() int {
+	if p.Limits == nil {
+		return 0
+	}
+	return p.Limits.MaxMemoryMiB
+}
+
+// allocation fills in the form that allocates a GPU for the machine.
+func (p Page) allocation() urls.Allocation {
+	a := urls.Allocation{Zone: p.VM.Zone}
+	if p.Limits != nil {
+		a.Model = p.Limits.Model
+	}
+	return a
+}
+
+// detachTitle is the key of what a detachment means now.
+func detachTitle(p Page) string {
+	if p.VM.Power == services.PowerStopped {
+		return "gpu.detach-now"
+	}
+	return "gpu.detach-later"
 }

@@ -1,10 +1,18 @@
 package vms
 
 import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/a-h/templ"
+
 	"berth/services"
 	"berth/services/catalog"
 	"berth/web/components"
+	"berth/web/i18n"
 	"berth/web/layout"
+	"berth/web/urls"
 )
 
 // Resize is the form that changes a machine's type. It is posted to
@@ -32,4 +40,91 @@ type Fit struct {
 	Name   string
 	State  services.GPUState
 	Broken []services.Violation // empty: it fits
+}
+
+// narrowing fetches the answer at each change of the form, and when the machine
+// or its GPUs change.
+func (r Resize) narrowing() templ.Attributes {
+	a := components.Narrowing(urls.VMResizeFragment(r.VM.ID), "#resizing")
+	vm := components.VMEvent(string(r.VM.ID))
+	a["hx-trigger"] = fmt.Sprintf("%s, %s from:body throttle:150ms, %s from:body throttle:150ms", a["hx-trigger"], vm, components.EventRefresh)
+	return a
+}
+
+// anew shows the form with other values: fields that were touched take them too.
+func anew(url string) templ.Attributes {
+	a := components.Within(url)
+	a["hx-swap"] = "outerHTML"
+	return a
+}
+
+// restarts reports whether the machine has to be stopped, and is started again.
+func (r Resize) restarts() bool {
+	return r.VM.Wanted != services.PowerStopped || r.VM.Power != services.PowerStopped
+}
+
+// changed reports whether the filled-in type is another than the present one.
+func (r Resize) changed() bool { return r.Becomes != nil && r.Becomes.Name != r.VM.Type }
+
+// possible reports whether the resize would be accepted.
+func (r Resize) possible() bool {
+	return r.changed() && r.Busy == nil && !r.VM.Deleted() && len(r.Against) == 0 && len(r.misfits()) == 0
+}
+
+func (r Resize) misfits() []Fit {
+	return slices.DeleteFunc(slices.Clone(r.Fits), func(f Fit) bool { return len(f.Broken) == 0 })
+}
+
+// plans counts the GPUs that change at the stop.
+func (r Resize) plans() int {
+	return r.count(services.GPUAttaching, services.GPUDetaching)
+}
+
+// interrupted counts the GPUs that the stop takes from running programs.
+func (r Resize) interrupted() int {
+	if r.VM.Power != services.PowerRunning {
+		return 0
+	}
+	return r.count(services.GPUAttached, services.GPUDetaching)
+}
+
+func (r Resize) count(states ...services.GPUState) int {
+	n := 0
+	for _, f := range r.Fits {
+		if slices.Contains(states, f.State) {
+			n++
+		}
+	}
+	return n
+}
+
+// advice is about the GPUs that the machine has afterwards.
+func (r Resize) advice() catalog.Advice {
+	if r.Becomes == nil {
+		return catalog.Advice{}
+	}
+	return catalog.Advise(r.Becomes.VCores, r.count(services.GPUAttached, services.GPUAttaching))
+}
+
+// typeErrors are what the fields of the type show: of a sent form, else of what
+// is filled in so far.
+func (r Resize) typeErrors() []services.Violation {
+	if len(r.Broken) > 0 || r.Type.blank() {
+		return r.Broken
+	}
+	return r.Against
+}
+
+func (r Resize) footWords(ctx context.Context) string {
+	switch {
+	case r.VM.Deleted():
+		return i18n.T(ctx, "resize.deleted")
+	case r.Busy != nil:
+		return i18n.T(ctx, "resize.wait", "VM", r.VM.Name)
+	case r.Becomes != nil && !r.changed():
+		return i18n.T(ctx, "resize.same")
+	case r.restarts():
+		return i18n.T(ctx, "resize.restart-means")
+	}
+	return i18n.T(ctx, "resize.stopped-means")
 }
