@@ -3,6 +3,7 @@ package e2e
 import (
 	"fmt"
 	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/playwright-community/playwright-go"
@@ -48,15 +49,14 @@ func (p *page) objectID(t *testing.T) string {
 // one is named ("action=stop"); closed panels around it are opened.
 func (p *page) form(t *testing.T, action, value string) playwright.Locator {
 	t.Helper()
-	f := p.Locator(fmt.Sprintf(`main form[action=%q]`, action))
+	inner := p.Locator(fmt.Sprintf(`form[action=%q]`, action))
 	if value != "" {
-		m := regexp.MustCompile(`^([^=]+)=(.*)$`).FindStringSubmatch(value)
-		name, wanted := m[1], m[2]
-		f = f.Filter(playwright.LocatorFilterOptions{Has: p.Locator(fmt.Sprintf(`[name=%s][value=%q]`, name, wanted))})
+		name, wanted, _ := strings.Cut(value, "=")
+		inner = inner.Filter(playwright.LocatorFilterOptions{Has: p.Locator(fmt.Sprintf(`[name=%s][value=%q]`, name, wanted))})
 	}
-	f = f.First()
+	f := p.Locator("main").Locator(inner).First()
 	must(t, f.WaitFor(playwright.LocatorWaitForOptions{State: playwright.WaitForSelectorStateAttached}), "find the form "+action+" "+value)
-	closed := p.Locator("details:not([open])").Filter(playwright.LocatorFilterOptions{Has: f})
+	closed := p.Locator("main details:not([open])").Filter(playwright.LocatorFilterOptions{Has: inner})
 	for range 3 {
 		n, err := closed.Count()
 		must(t, err, "look for closed panels")
