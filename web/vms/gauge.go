@@ -1,10 +1,6 @@
 package vms
 
-import (
-	"strconv"
-
-	"berth/web/components"
-)
+import "strconv"
 
 // gauge draws an amount on a scale, with the most that is allowed and what it
 // was before. The numbers stand beside it in words.
@@ -12,7 +8,6 @@ type gauge struct {
 	value int
 	was   int // 0: nothing to compare with
 	limit int // inclusive; 0: none binds
-	tone  components.Tone
 }
 
 // scale ends a little beyond the largest of all numbers, so that a limit is
@@ -27,12 +22,10 @@ func (g gauge) at(n int) string {
 
 func (g gauge) beyond() bool { return g.limit > 0 && g.value > g.limit }
 
-func (g gauge) look() components.Tone {
-	switch {
-	case g.beyond():
-		return components.ToneBad
-	case g.tone != "":
-		return g.tone
+// within is the part of the value that is allowed.
+func (g gauge) within() int {
+	if g.beyond() {
+		return g.limit
 	}
-	return components.ToneInfo
+	return g.value
 }

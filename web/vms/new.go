@@ -56,12 +56,16 @@ type Taking struct {
 	Broken []services.Violation
 }
 
+func (n New) typeFields() typeFields {
+	return typeFields{choice: n.Values.Type, named: n.Types, generations: n.Generations, broken: n.Broken}
+}
+
 func (n New) zoneOptions(ctx context.Context) []components.Option {
 	options := make([]components.Option, 0, len(n.Zones))
 	for _, z := range n.Zones {
 		options = append(options, components.Option{
 			Value: z.ID, Label: z.ID, Selected: z.ID == n.Values.Zone,
-			Detail: z.Region + " · " + i18n.T(ctx, "storage.brief-"+string(z.Storage)),
+			Detail: z.Region + " · " + i18n.T(ctx, "storage."+string(z.Storage)),
 		})
 	}
 	return options
@@ -92,7 +96,7 @@ func (n New) imageOptions() []components.Option {
 // answer is the word for whether a GPU and a type go together.
 func answer(ctx context.Context, yes bool) string {
 	if yes {
-		return i18n.T(ctx, "vm.fits")
+		return i18n.T(ctx, "vm.yes")
 	}
-	return i18n.T(ctx, "vm.fits-not")
+	return i18n.T(ctx, "vm.no")
 }

@@ -106,13 +106,18 @@ func (r Resize) advice() catalog.Advice {
 	return catalog.Advise(r.Becomes.VCores, r.count(services.GPUAttached, services.GPUAttaching))
 }
 
-// typeErrors are what the fields of the type show: of a sent form, else of what
-// is filled in so far.
-func (r Resize) typeErrors() []services.Violation {
-	if len(r.Broken) > 0 || r.Type.blank() {
-		return r.Broken
+// typeFields show what is wrong: of a sent form, else of what is filled in so far.
+func (r Resize) typeFields() typeFields {
+	f := typeFields{choice: r.Type, named: r.Types, generations: r.Generations, limits: r.Limits, broken: r.Broken}
+	if len(r.Broken) == 0 && !r.Type.blank() && r.Type.By == ByParts {
+		f.broken = r.Against
 	}
-	return r.Against
+	for _, limit := range []services.Limit{services.LimitPerformance, services.LimitVCores, services.LimitMemory, services.LimitGeneration} {
+		if r.breaks(limit) {
+			f.exceeded = append(f.exceeded, limit)
+		}
+	}
+	return f
 }
 
 func (r Resize) footWords(ctx context.Context) string {

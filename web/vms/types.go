@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strconv"
+	"strings"
 
 	"berth/services"
 	"berth/services/catalog"
@@ -11,36 +12,47 @@ import (
 	"berth/web/i18n"
 )
 
+// typeFields are the fields of a type with what is to be said about them.
+type typeFields struct {
+	choice      TypeChoice
+	named       []NamedType
+	generations []string
+	broken      []services.Violation // about the type itself
+	limits      *Limits              // of the GPUs; nil: none
+	exceeded    []services.Limit     // those that the filled-in type breaks
+}
+
 // generationOptions also has the chosen generation where the catalogue no
 // longer knows it.
-func generationOptions(c TypeChoice, generations []string) []components.Option {
-	if c.Generation != "" && !slices.Contains(generations, c.Generation) {
-		generations = append(slices.Clone(generations), c.Generation)
+func (f typeFields) generationOptions() []components.Option {
+	chosen, all := f.choice.Generation, f.generations
+	if chosen != "" && !slices.Contains(all, chosen) {
+		all = append(slices.Clone(all), chosen)
 	}
-	options := make([]components.Option, 0, len(generations))
-	for _, g := range generations {
-		options = append(options, components.Option{Value: g, Label: g, Selected: g == c.Generation})
+	options := make([]components.Option, 0, len(all))
+	for _, g := range all {
+		options = append(options, components.Option{Value: g, Label: g, Selected: g == chosen})
 	}
 	return options
 }
 
-func performanceOptions(ctx context.Context, c TypeChoice) []components.Option {
+func (f typeFields) performanceOptions(ctx context.Context) []components.Option {
 	options := make([]components.Option, 0, len(catalog.Performances))
 	for _, p := range catalog.Performances {
-		options = append(options, components.Option{Value: string(p), Label: performance(ctx, p), Selected: p == c.Performance})
+		options = append(options, components.Option{Value: string(p), Label: performance(ctx, p), Selected: p == f.choice.Performance})
 	}
 	return options
 }
 
-func namedOptions(ctx context.Context, c TypeChoice, named []NamedType) []components.Option {
-	options := make([]components.Option, 0, len(named))
-	for _, n := range named {
+func (f typeFields) namedOptions(ctx context.Context) []components.Option {
+	options := make([]components.Option, 0, len(f.named))
+	for _, n := range f.named {
 		detail := size(ctx, n.Type.VCores, n.Type.MemoryMiB)
 		if n.Type.Inference() {
 			detail += " · " + models(ctx, n.Type)
 		}
 		options = append(options, components.Option{
-			Value: n.Type.Name, Label: n.Type.Name, Detail: detail, Selected: n.Type.Name == c.Named,
+			Value: n.Type.Name, Label: n.Type.Name, Detail: detail, Selected: n.Type.Name == f.choice.Named,
 			Reason: components.Reasons(ctx, n.Reasons),
 		})
 	}
@@ -49,32 +61,71 @@ func namedOptions(ctx context.Context, c TypeChoice, named []NamedType) []compon
 
 // partError is what is wrong with a number of a type that is built. What is
 // still empty is wrong only once the form was sent.
-func (c TypeChoice) partError(ctx context.Context, text string, broken []services.Violation) string {
+func (f typeFields) partError(ctx context.Context, text string, limit services.Limit) string {
+	c := f.choice
 	switch {
 	case c.By != ByParts:
 		return ""
-	case text == "" && typeBroken(broken):
+	case text == "" && typeBroken(f.broken):
 		return i18n.T(ctx, "error.required")
 	case text != "" && !whole(text):
 		return i18n.T(ctx, "vm.whole-number")
-	case typeBroken(broken) && whole(c.VCores) && whole(c.Memory):
+	case typeBroken(f.broken) && whole(c.VCores) && whole(c.Memory):
 		return i18n.T(ctx, "vm.too-large")
+	}
+	return f.limitError(ctx, limit)
+}
+
+// limitError names the limit of the GPUs that a field breaks.
+func (f typeFields) limitError(ctx context.Context, limit services.Limit) string {
+	if f.choice.By != ByParts || f.limits == nil || !slices.Contains(f.exceeded, limit) {
+		return ""
+	}
+	switch limit {
+	case services.LimitVCores:
+		return i18n.T(ctx, "resize.most-with", "Max", f.limits.MaxVCores, "Model", f.limits.Model)
+	case services.LimitMemory:
+		return i18n.T(ctx, "resize.most-with", "Max", catalog.GiB(f.limits.MaxMemoryMiB), "Model", f.limits.Model)
+	case services.LimitGeneration:
+		return i18n.T(ctx, "resize.needs", "Max", strings.Join(f.limits.Generations, i18n.T(ctx, "gpu.or")), "Model", f.limits.Model)
+	}
+	return i18n.T(ctx, "resize.needs", "Max", performance(ctx, catalog.Highest), "Model", f.limits.Model)
+}
+
+// hint is the most that a field may hold with the GPUs, where its error does
+// not say so.
+func (f typeFields) hint(ctx context.Context, limit services.Limit) string {
+	if f.limits == nil || slices.Contains(f.exceeded, limit) {
+		return ""
+	}
+	switch {
+	case limit == services.LimitVCores && f.limits.MaxVCores > 0:
+		return i18n.T(ctx, "resize.at-most", "Max", i18n.Number(ctx, f.limits.MaxVCores))
+	case limit == services.LimitMemory && f.limits.MaxMemoryMiB > 0:
+		return i18n.T(ctx, "resize.at-most", "Max", catalog.GiB(f.limits.MaxMemoryMiB))
 	}
 	return ""
 }
 
-func (c TypeChoice) textError(ctx context.Context, broken []services.Violation) string {
-	if c.By != ByText {
+func (f typeFields) flagHint(ctx context.Context) string {
+	if f.limitError(ctx, services.LimitPerformance) != "" {
 		return ""
 	}
-	return components.Of(ctx, broken, "type")
+	return i18n.T(ctx, "vm.performance-hint")
 }
 
-func (c TypeChoice) namedError(ctx context.Context, broken []services.Violation) string {
-	if c.By != ByName {
+func (f typeFields) textError(ctx context.Context) string {
+	if f.choice.By != ByText {
 		return ""
 	}
-	return components.Of(ctx, broken, "type")
+	return components.Of(ctx, f.broken, "type")
+}
+
+func (f typeFields) namedError(ctx context.Context) string {
+	if f.choice.By != ByName {
+		return ""
+	}
+	return components.Of(ctx, f.broken, "type")
 }
 
 // typeBroken reports whether the type itself can't be read.
