@@ -1,0 +1,44 @@
+// Package search is the page that lists what matches a text.
+package search
+
+import (
+	"berth/services"
+	"berth/web/layout"
+)
+
+// Page is what was found. The text is in the shell's Search.
+type Page struct {
+	layout.Shell
+	GPUs     []GPU
+	Machines []Machine
+	Models   []Model
+	More     bool // there are more GPUs or machines than are listed
+}
+
+// GPU is one that was found.
+type GPU struct {
+	ID    services.GPUID
+	Name  string
+	Model string
+	Zone  string
+	State services.GPUState
+}
+
+// Machine is one that was found.
+type Machine struct {
+	ID    services.VMID
+	Name  string
+	Type  string
+	Zone  string
+	Power services.Power
+}
+
+// Model is one that was found.
+type Model struct {
+	ID           string
+	Memory       string
+	Architecture string
+}
+
+// Found counts what is listed.
+func (p Page) Found() int { return len(p.GPUs) + len(p.Machines) + len(p.Models) }
