@@ -57,3 +57,17 @@ func once(ctx context.Context, broken []services.Violation) []services.Violation
 func models(ctx context.Context, t catalog.VMType) string {
 	return i18n.T(ctx, "vm.built-in", "Number", t.GPUCount, "Model", t.GPUModel)
 }
+
+func vcoresAllowed(ctx context.Context, p Page) string {
+	if p.maxVCores() == 0 {
+		return i18n.Number(ctx, p.VM.VCores)
+	}
+	return i18n.T(ctx, "vm.of-allowed", "Have", p.VM.VCores, "Max", p.maxVCores())
+}
+
+func memoryAllowed(ctx context.Context, p Page) string {
+	if p.maxMemoryMiB() == 0 {
+		return i18n.GiB(ctx, p.VM.MemoryMiB)
+	}
+	return i18n.T(ctx, "vm.of-allowed", "Have", catalog.GiB(p.VM.MemoryMiB), "Max", i18n.GiB(ctx, p.maxMemoryMiB()))
+}
