@@ -71,6 +71,15 @@ func (f form) key() string { return f.Get("idempotency_key") }
 // text is a field without the white space around it.
 func (f form) text(name string) string { return strings.TrimSpace(f.Get(name)) }
 
+// back is the page of the console that the form asks to come back to; without
+// one, the given page.
+func (f form) back(page string) string {
+	if to := f.Get("back"); to != "" {
+		return local(to)
+	}
+	return page
+}
+
 // flag reads a field of yes or no; none is no.
 func (f form) flag(name string) (bool, error) { return flag(name, f.Get(name)) }
 

@@ -114,8 +114,8 @@ func (h gpuActions) onDeletion(r *request) error {
 	})
 }
 
-// change does something to the path's GPU and leads to its page, or shows there
-// why not.
+// change does something to the path's GPU and leads to its page, or back to the
+// one that the form names; a refusal shows on its page.
 func (h gpuActions) change(r *request, do func(services.GPUID, form) error) error {
 	id, err := pathID[services.GPUID](r)
 	if err != nil {
@@ -140,7 +140,7 @@ func (h gpuActions) change(r *request, do func(services.GPUID, form) error) erro
 	if err != nil {
 		return err
 	}
-	return r.seeOther(urls.GPU(id))
+	return r.seeOther(f.back(urls.GPU(id)))
 }
 
 // bulk acts on the ticked GPUs of the list.

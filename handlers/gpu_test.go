@@ -44,6 +44,8 @@ func TestAGPUIsAllocatedAttachedDetachedAndReleasedByForms(t *testing.T) {
 
 	b.post(page+"/attach", "vm", string(vm)).leads(page)
 	b.get(page).has(`[data-state="attaching"]`).has(`[data-pending="attaching"]`)
+	b.post(page+"/attach", "vm", string(vm), "back", "/vms/"+string(vm)).leads("/vms/" + string(vm))
+	b.post(page+"/attach", "vm", string(vm), "back", "https://elsewhere.test/vms").leads("/")
 	h.work() // a running machine is not interrupted
 	b.get(page).has(`[data-state="attaching"]`)
 
