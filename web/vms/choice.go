@@ -54,6 +54,15 @@ func ReadType(field func(name string) string, types catalog.Types, fallback stri
 	return c.align(types, false)
 }
 
+// Starting is the type that a new machine's form begins with: of a modest size,
+// fit for GPUs, and of the newest of the generations, oldest first.
+func Starting(generations []string) string {
+	if len(generations) == 0 {
+		return ""
+	}
+	return "tina" + generations[len(generations)-1] + ".c8r32p1"
+}
+
 // align shows the chosen type by the other ways too. free lets it choose the
 // way that suits the type best.
 func (c TypeChoice) align(types catalog.Types, free bool) TypeChoice {

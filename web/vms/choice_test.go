@@ -65,3 +65,12 @@ func TestTypeIsReadByEachWay(t *testing.T) {
 		}
 	}
 }
+
+func TestFormBeginsWithTheNewestGeneration(t *testing.T) {
+	if got := vms.Starting([]string{"v6", "v7"}); got != "tinav7.c8r32p1" {
+		t.Errorf("it begins with %q", got)
+	}
+	if got := vms.Starting(nil); got != "" {
+		t.Errorf("without generations it begins with %q", got)
+	}
+}
