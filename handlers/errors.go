@@ -8,7 +8,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"berth/services"
-	"berth/web/i18n"
+	"berth/web/problem"
 	"berth/web/urls"
 )
 
@@ -49,6 +49,8 @@ func (s *site) refuse(err error, c echo.Context) {
 	r, ok := c.Get(requestKey).(*request)
 	if !ok { // it got no further than the middleware
 		r = &request{Context: c, site: s}
+	}
+	if !r.signedIn() {
 		_ = s.findSession(r, true) // without one the page is that of the signed out
 		r.speak()
 	}
@@ -84,10 +86,14 @@ func (r *request) problem(status int, err error) error {
 	if r.Request().Method == http.MethodHead {
 		return r.NoContent(status)
 	}
-	var broken []services.Violation
+	p := problem.Page{Frame: r.frame(), Status: status, RequestID: requestID(r)}
 	if e, ok := services.AsError(err); ok {
-		broken = e.Violations
+		p.Broken = e.Violations
 	}
-	_ = broken
-	return r.String(status, i18n.T(r.ctx(), "error.unknown", "Code", http.StatusText(status)))
+	if r.signedIn() {
+		if shell, err := r.shell(); err == nil { // without the counts the page still says what it has to
+			p.Shell = &shell
+		}
+	}
+	return r.render(status, problem.View(p))
 }

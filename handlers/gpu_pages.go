@@ -194,7 +194,7 @@ func (h gpuPages) buildPage(r *request, id services.GPUID) (gpus.Page, error) {
 
 func (h gpuPages) gpu(ctx context.Context, g compute.GPU) (gpus.GPU, error) {
 	models, err := h.catalog.Models(ctx)
-	m, _ := modelOf(models, g.Model)
+	m := modelOf(models, g.Model)
 	out := gpus.GPU{
 		ID: g.ID, Name: g.Name, Kind: g.Kind, Model: g.Model, Memory: m.Memory, Generation: g.Generation, Zone: g.Zone, Region: g.Region,
 		State: g.State, Since: g.StateSince, AllocatedAt: g.CreatedAt, DeleteOnVMDeletion: g.DeleteOnVMDeletion, DriverBranch: m.DriverBranch,

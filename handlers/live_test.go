@@ -3,7 +3,9 @@ package handlers_test
 import (
 	"bufio"
 	"context"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -36,15 +38,13 @@ func (b *browser) listenAt(address string, header http.Header) *stream {
 	ctx, cancel := context.WithCancel(context.Background())
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, b.w.pages.URL+address, nil)
 	b.w.must(err)
-	for name, values := range header {
-		req.Header[name] = values
-	}
+	maps.Copy(req.Header, header)
 	resp, err := b.client.Do(req)
 	b.w.must(err)
 	s := &stream{w: b.w, events: make(chan event, 100)}
 	done := make(chan struct{})
 	b.w.t.Cleanup(func() { cancel(); <-done })
-	if kind := resp.Header.Get("Content-Type"); resp.StatusCode != 200 || kind != "text/event-stream" {
+	if kind := resp.Header.Get("Content-Type"); resp.StatusCode != http.StatusOK || kind != "text/event-stream" {
 		b.w.t.Errorf("%s: got %d %s", address, resp.StatusCode, kind)
 	}
 	go func() {
@@ -115,15 +115,6 @@ func (s *stream) ends() {
 	}
 }
 
-func contains(all []string, one string) bool {
-	for _, s := range all {
-		if s == one {
-			return true
-		}
-	}
-	return false
-}
-
 func TestAChangeReachesAnotherBrowserWithinTheTimeAllowed(t *testing.T) {
 	w := newWorld(t)
 	w.addHost("eu-west-2a", l40)
@@ -136,7 +127,7 @@ func TestAChangeReachesAnotherBrowserWithinTheTimeAllowed(t *testing.T) {
 		t.Errorf("the change took %s", took)
 	}
 	for _, name := range []string{"gpus", "gpu-" + gpu, "activity"} {
-		if !contains(seen, name) {
+		if !slices.Contains(seen, name) {
 			t.Errorf("got %v, want %s among them", seen, name)
 		}
 	}

@@ -114,12 +114,13 @@ func after[T services.ID](text string) T {
 	return id
 }
 
-func modelOf(models []catalog.Model, id string) (catalog.Model, bool) {
+// modelOf finds a model; zero where the catalogue has it no more.
+func modelOf(models []catalog.Model, id string) catalog.Model {
 	i := slices.IndexFunc(models, func(m catalog.Model) bool { return m.ID == id })
 	if i < 0 {
-		return catalog.Model{}, false
+		return catalog.Model{}
 	}
-	return models[i], true
+	return models[i]
 }
 
 // refusal gives what a form says where its write was refused: the status and the

@@ -38,13 +38,14 @@ func incompressible(c echo.Context) bool {
 func recovered(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) (err error) {
 		defer func() {
-			switch p := recover(); {
-			case p == nil:
-			case p == http.ErrAbortHandler:
-				panic(p)
-			default:
-				err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+			p := recover()
+			if p == nil {
+				return
 			}
+			if cause, ok := p.(error); ok && errors.Is(cause, http.ErrAbortHandler) {
+				panic(p)
+			}
+			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
 		}()
 		return next(c)
 	}

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/labstack/echo/v4"
+
+	"berth/web/urls"
 )
 
 // permission says who may call a route.
@@ -15,7 +17,8 @@ type permission int
 // The permissions. The zero value is none, so that a route cannot be forgotten.
 const (
 	unlisted permission = iota
-	public              // anybody
+	anybody             // anybody, without a look at sessions
+	public              // anybody; a session is known where there is one
 	signedIn            // whoever has a session
 	reader              // a member of the account looked at; whoever is member of none sees it empty
 	writer              // a member of the account looked at who may change GPUs and VMs
@@ -42,14 +45,15 @@ func post(path string, may permission, do func(*request) error) route {
 	return route{http.MethodPost, path, may, do}
 }
 
-// register adds the table's routes. GET answers HEAD as well.
+// register adds the table's routes. GET answers HEAD as well, but for streams,
+// which have no end.
 func register(e *echo.Echo, table []route, handle func(route) echo.HandlerFunc) error {
 	for _, r := range table {
 		if r.may == unlisted || r.do == nil {
 			return fmt.Errorf("route %s %s says not who may call it, or does nothing", r.method, r.path)
 		}
 		e.Add(r.method, r.path, handle(r))
-		if r.method == http.MethodGet {
+		if r.method == http.MethodGet && r.path != urls.Events {
 			e.Add(http.MethodHead, r.path, handle(r))
 		}
 	}
@@ -79,10 +83,10 @@ func (s *site) table() []route {
 func (s *site) common() []route {
 	machine, session := s.machine(), s.sessions()
 	return []route{
-		get("/healthz", public, machine.alive),
-		get("/readyz", public, machine.ready),
-		get("/metrics", public, machine.figures),
-		get("/static/*", public, machine.static),
+		get("/healthz", anybody, machine.alive),
+		get("/readyz", anybody, machine.ready),
+		get("/metrics", anybody, machine.figures),
+		get("/static/*", anybody, machine.static),
 		get("/events", signedIn, s.live().follow),
 
 		get("/login", public, session.form),
@@ -97,31 +101,48 @@ func (s *site) common() []route {
 
 // views are whole pages.
 func (s *site) views() []route {
-	gpu := s.gpus()
+	gpu, vm, vmForms := s.gpus(), s.vms(), s.vmForms()
 	return []route{
 		get("/", reader, s.overview().page),
 		get("/gpus", reader, gpu.list),
 		get("/gpus/new", writer, gpu.form),
 		get("/gpus/:id", reader, gpu.page),
+		get("/vms", reader, vm.list),
+		get("/vms/new", writer, vmForms.create),
+		get("/vms/:id", reader, vm.page),
+		get("/vms/:id/resize", writer, vmForms.resize),
+		get("/catalog", reader, s.catalog().list),
+		get("/catalog/:model", reader, s.catalog().page),
+		get("/activity", reader, s.activity().page),
+		get("/search", reader, s.search().page),
+		get("/admin", operator, s.admin().page),
 	}
 }
 
 // fragments are the parts of pages that change by themselves, and the answers
 // of forms while they are filled in.
 func (s *site) fragments() []route {
-	gpu := s.gpus()
+	gpu, vm, vmForms := s.gpus(), s.vms(), s.vmForms()
 	return []route{
 		get("/fragments/nav", signedIn, s.nav),
 		get("/fragments/overview", reader, s.overview().fragment),
 		get("/fragments/gpus", reader, gpu.listFragment),
 		get("/fragments/gpus/new", writer, gpu.formFragment),
 		get("/fragments/gpus/:id", reader, gpu.fragment),
+		get("/fragments/vms", reader, vm.listFragment),
+		get("/fragments/vms/new", writer, vmForms.createFragment),
+		get("/fragments/vms/:id", reader, vm.fragment),
+		get("/fragments/vms/:id/resize", writer, vmForms.resizeFragment),
+		get("/fragments/catalog", reader, s.catalog().listFragment),
+		get("/fragments/catalog/:model", reader, s.catalog().fragment),
+		get("/fragments/activity", reader, s.activity().fragment),
+		get("/fragments/admin", operator, s.admin().fragment),
 	}
 }
 
 // actions are the writes.
 func (s *site) actions() []route {
-	gpu := s.gpuActions()
+	gpu, vm, vmForms := s.gpuActions(), s.vmActions(), s.vmForms()
 	return []route{
 		post("/gpus", writer, gpu.allocate),
 		post("/gpus/bulk", writer, gpu.bulk),
@@ -130,5 +151,12 @@ func (s *site) actions() []route {
 		post("/gpus/:id/release", writer, gpu.release),
 		post("/gpus/:id/rename", writer, gpu.rename),
 		post("/gpus/:id/on-deletion", writer, gpu.onDeletion),
+		post("/vms", writer, vmForms.make),
+		post("/vms/:id/power", writer, vm.power),
+		post("/vms/:id/gpus", writer, vm.attach),
+		post("/vms/:id/resize", writer, vmForms.convert),
+		post("/vms/:id/delete", writer, vm.remove),
+		post("/operations/:id/retry", writer, vm.retry),
+		post("/operations/:id/cancel", writer, vm.cancel),
 	}
 }

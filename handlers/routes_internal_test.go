@@ -42,7 +42,7 @@ func TestNothingIsPublicButWhatMustBe(t *testing.T) {
 		session := strings.HasPrefix(r.path, "/session/") || r.path == urls.Login || r.path == urls.Logout
 		machine := r.path == "/healthz" || r.path == "/readyz" || r.path == "/metrics" || r.path == "/static/*"
 		switch {
-		case r.may == public && !session && !machine:
+		case (r.may == public && !session) || (r.may == anybody && !machine):
 			t.Errorf("%s %s is public", r.method, r.path)
 		case write && !session && r.may != writer:
 			t.Errorf("%s %s writes, and may be called by more than writers", r.method, r.path)
@@ -61,14 +61,16 @@ func TestEveryAddressThatPagesNameHasARoute(t *testing.T) {
 	addresses := map[string][]string{
 		http.MethodGet: {
 			urls.Home, urls.Login, urls.Events, urls.OverviewFragment, urls.Nav("gpus"), urls.GPUs(urls.GPUQuery{}), urls.GPUsFragment(urls.GPUQuery{}),
-			urls.NewGPU(urls.Allocation{}), urls.NewGPUFragment, urls.GPU(gpu), urls.GPUFragment(gpu),
+			urls.NewGPU(urls.Allocation{}), urls.NewGPUFragment, urls.GPU(gpu), urls.GPUFragment(gpu), urls.VMs(urls.VMQuery{}),
+			urls.VMsFragment(urls.VMQuery{}), urls.NewVM, urls.NewVMFragment, urls.VM(vm), urls.VMFragment(vm), urls.VMResize(vm),
+			urls.VMResizeTo(vm, "u1.large"), urls.VMResizeFragment(vm),
 		},
 		http.MethodPost: {
 			urls.Login, urls.Logout, urls.Account, urls.Region, urls.Language, urls.Theme, urls.GPUsBulk, urls.GPUs(urls.GPUQuery{}), urls.GPUAttach(gpu),
-			urls.GPUDetach(gpu), urls.GPURelease(gpu), urls.GPURename(gpu), urls.GPUOnDeletion(gpu),
+			urls.GPUDetach(gpu), urls.GPURelease(gpu), urls.GPURename(gpu), urls.GPUOnDeletion(gpu), urls.VMs(urls.VMQuery{}), urls.VMPower(vm),
+			urls.VMGPUs(vm), urls.VMResize(vm), urls.VMDelete(vm), urls.OperationRetry(op), urls.OperationCancel(op),
 		},
 	}
-	_, _ = vm, op
 	for method, all := range addresses {
 		for _, address := range all {
 			path, _, _ := strings.Cut(address, "?")

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"io"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/cookiejar"
@@ -250,9 +251,7 @@ func (b *browser) post(path string, fields ...string) answer {
 
 func (b *browser) send(req *http.Request) answer {
 	b.w.t.Helper()
-	for name, values := range b.header {
-		req.Header[name] = values
-	}
+	maps.Copy(req.Header, b.header)
 	resp, err := b.client.Do(req)
 	b.w.must(err)
 	defer resp.Body.Close()
