@@ -110,6 +110,8 @@ type Option struct {
 	Selected bool
 }
 
+func (o Option) possible() bool { return o.Reason == "" }
+
 // attributes that both inputs and selects have.
 func (f Field) attributes() templ.Attributes {
 	a := templ.Attributes{}

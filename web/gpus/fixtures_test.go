@@ -14,9 +14,6 @@ const (
 	vmID  = services.VMID("i-5be20f11")
 )
 
-//go:fix inline
-func limit(n int) *int { return new(n) }
-
 // page is a GPU in a state, with a machine where the state has one.
 func page(state services.GPUState, power services.Power) gpus.Page {
 	p := gpus.Page{

@@ -11,9 +11,6 @@ import (
 	"berth/web/webtest"
 )
 
-//go:fix inline
-func limit(n int) *int { return new(n) }
-
 func page() overview.Page {
 	waits := func(id services.GPUID, vm services.VMID, state services.GPUState, power services.Power) overview.Waiting {
 		return overview.Waiting{

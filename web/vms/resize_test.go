@@ -1,6 +1,7 @@
 package vms_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -123,7 +124,7 @@ func TestEmptyPartIsNotBlamedBeforeTheFormIsSent(t *testing.T) {
 
 func TestRefusedResizeListsEachLimitOnceOnTop(t *testing.T) {
 	r := resize(services.PowerRunning, "type", "tinav7.c36r256p1")
-	r.Broken = append(r.Fits[0].Broken, r.Fits[1].Broken...)
+	r.Broken = slices.Concat(r.Fits[0].Broken, r.Fits[1].Broken)
 	if n := webtest.Both(t, vms.ResizeView(r)).Find(`#errors [data-limit=vcores]`).Length(); n != 1 {
 		t.Errorf("the limit stands %d times", n)
 	}
