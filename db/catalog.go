@@ -34,6 +34,8 @@ func (s Store) Models(ctx context.Context) ([]catalog.Model, error) {
 	var rows []struct {
 		catalog.Model
 		VRAM     int            `db:"vram"`
+		GB       int            `db:"memory_gb"`
+		Type     string         `db:"memory_type"`
 		INT8     int            `db:"int8"`
 		UseCases pq.StringArray `db:"use_cases"`
 		PCIIDs   pq.StringArray `db:"pci_ids"`
@@ -41,7 +43,8 @@ func (s Store) Models(ctx context.Context) ([]catalog.Model, error) {
 		Driver   string         `db:"driver_branch"`
 	}
 	err := s.all(ctx, &rows, "list models", `
-		select id, architecture, coalesce(vram_mib, 0) as vram, memory, coalesce(int8_tops, 0) as int8, use_cases,
+		select id, architecture, coalesce(vram_mib, 0) as vram, coalesce(memory_gb, 0) as memory_gb, memory_type,
+		       coalesce(int8_tops, 0) as int8, use_cases,
 		       resource_name, driver_branch,
 		       array(select pci_id from model_pci_ids p where p.model_id = m.id order by pci_id) as pci_ids
 		from models m order by id`)
@@ -49,7 +52,7 @@ func (s Store) Models(ctx context.Context) ([]catalog.Model, error) {
 	for _, r := range rows {
 		m := r.Model
 		m.VRAMMiB, m.INT8TOPS, m.UseCases, m.PCIIDs = r.VRAM, r.INT8, r.UseCases, r.PCIIDs
-		m.ResourceName, m.DriverBranch = r.Resource, r.Driver
+		m.Memory, m.ResourceName, m.DriverBranch = catalog.Memory{GB: r.GB, Type: r.Type}, r.Resource, r.Driver
 		models = append(models, m)
 	}
 	return models, err
@@ -143,9 +146,9 @@ func (t *Tx) AddReference(ctx context.Context, r catalog.Reference) error {
 func (t *Tx) addModels(ctx context.Context, r catalog.Reference) error {
 	for _, m := range r.Models {
 		if _, err := t.exec(ctx, "add model", `
-			insert into models (id, architecture, vram_mib, memory, int8_tops, use_cases, resource_name, driver_branch)
-			values ($1, $2, nullif($3, 0), $4, nullif($5, 0), $6, $7, $8) on conflict do nothing`,
-			m.ID, m.Architecture, m.VRAMMiB, m.Memory, m.INT8TOPS, pq.Array(m.UseCases), m.ResourceName, m.DriverBranch); err != nil {
+			insert into models (id, architecture, vram_mib, memory_gb, memory_type, int8_tops, use_cases, resource_name, driver_branch)
+			values ($1, $2, nullif($3, 0), nullif($4, 0), $5, nullif($6, 0), $7, $8, $9) on conflict do nothing`,
+			m.ID, m.Architecture, m.VRAMMiB, m.Memory.GB, m.Memory.Type, m.INT8TOPS, pq.Array(m.UseCases), m.ResourceName, m.DriverBranch); err != nil {
 			return err
 		}
 		if _, err := t.exec(ctx, "add PCI ids", `

@@ -82,13 +82,20 @@ func TestSignInAndErrorPagesAreSound(t *testing.T) {
 	p.axe(t)
 }
 
-// fits fails the test where the page is wider than the screen.
+// fits fails the test where the page is wider than the screen, and names the
+// elements that stick out.
 func (p *page) fits(t *testing.T) {
 	t.Helper()
-	over, err := p.Evaluate(`() => document.documentElement.scrollWidth - document.documentElement.clientWidth`)
+	out, err := p.Evaluate(`() => {
+		const width = document.documentElement.clientWidth;
+		if (document.documentElement.scrollWidth <= width) return '';
+		return [...document.querySelectorAll('main *')]
+			.filter((e) => e.getBoundingClientRect().right > width && !e.closest('.scroll'))
+			.map((e) => e.tagName + '.' + e.className).slice(-5).join(', ') || 'something';
+	}`)
 	must(t, err, "measure the page")
-	if n, ok := over.(int); !ok || n > 0 {
-		t.Errorf("%s is %v pixels wider than the screen", p.URL(), over)
+	if out != "" {
+		t.Errorf("%s is wider than the screen: %v", p.URL(), out)
 	}
 }
 
@@ -99,10 +106,12 @@ func TestScreenshots(t *testing.T) {
 	if dir == "" {
 		t.Skip("make screenshots takes the pictures")
 	}
+	must(t, os.MkdirAll(dir, 0o755), "make the folder for pictures")
 	c := newConsole(t)
-	paths := busy(t, c)
+	paths := append(busy(t, c), "/gpus/fgpu-00000000")
 	for _, v := range []visit{{}, {dark: true}, {width: 390, height: 844}, {width: 390, height: 844, dark: true}, {locale: "fr-FR"}} {
 		p := signIn(t, c, lab.TenantA, v)
+		p.expectStatus(404)
 		for _, path := range paths {
 			p.visit(t, path)
 			p.picture(t, dir, v, path)
@@ -119,7 +128,7 @@ func TestScreenshots(t *testing.T) {
 func (p *page) picture(t *testing.T, dir string, v visit, path string) {
 	t.Helper()
 	name := idInPath.ReplaceAllString(path, "/one")
-	name = strings.NewReplacer("/", "-", "?", "-", "&", "-", "=", "-").Replace(strings.Trim(name, "/"))
+	name = cmp.Or(strings.NewReplacer("/", "-", "?", "-", "&", "-", "=", "-").Replace(strings.Trim(name, "/")), "overview")
 	if id := idInPath.FindString(path); strings.HasPrefix(id, "/fgpu-") {
 		name += "-" + id[len(id)-4:]
 	}

@@ -6,7 +6,6 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/a-h/templ"
 
@@ -131,17 +130,10 @@ func matching(m catalogue.Model, q urls.CatalogQuery) (catalogue.Model, bool) {
 		}
 	}
 	least, _ := strconv.Atoi(q.Memory) // no number is no filter
-	return m, gigabytes(m) >= least &&
+	return m, m.Memory.GB >= least &&
 		(q.Architecture == "" || m.Architecture == q.Architecture) &&
 		(q.UseCase == "" || slices.Contains(m.UseCases, q.UseCase)) &&
 		(!q.FreeNow || m.FreeNow())
-}
-
-// gigabytes is a model's memory as its source names it, "80 GB HBM3".
-func gigabytes(m catalogue.Model) int {
-	number, _, _ := strings.Cut(m.Memory, " ")
-	gb, _ := strconv.Atoi(number) // a source that names none counts as none
-	return gb
 }
 
 func addChoices(l *catalogue.List, models []catalogue.Model) {
@@ -158,7 +150,7 @@ func addChoices(l *catalogue.List, models []catalogue.Model) {
 		for _, o := range m.Offers {
 			add(&l.Regions, o.Region)
 		}
-		if gb := gigabytes(m); gb > 0 && !slices.Contains(l.Memories, gb) {
+		if gb := m.Memory.GB; gb > 0 && !slices.Contains(l.Memories, gb) {
 			l.Memories = append(l.Memories, gb)
 		}
 	}

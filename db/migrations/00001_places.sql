@@ -17,7 +17,8 @@ create table models (
     id            text primary key check (id ~ '^[a-z0-9][a-z0-9-]{0,62}$'),
     architecture  text    not null default '',
     vram_mib      integer check (vram_mib > 0),      -- null: no source gives it
-    memory        text    not null default '',       -- as its source writes it: "80 GB HBM3"
+    memory_gb     integer check (memory_gb > 0),     -- as its maker names it, 10^9 bytes; null: unknown
+    memory_type   text    not null default '',       -- 'HBM3'
     int8_tops     integer check (int8_tops > 0),
     use_cases     text[]  not null default '{}',     -- keys of translated names
     resource_name text    not null default '',       -- of the Kubernetes device plugin

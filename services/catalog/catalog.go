@@ -41,13 +41,19 @@ func (t Tenancy) Valid() bool { return t == TenancyDefault || t == TenancyDedica
 type Model struct {
 	ID           string
 	Architecture string
-	VRAMMiB      int    // 0: no source gives it
-	Memory       string // as its source writes it: "80 GB HBM3"
-	INT8TOPS     int    // 0: no source gives it
+	VRAMMiB      int // 0: no source gives it
+	Memory       Memory
+	INT8TOPS     int // 0: no source gives it
 	UseCases     []string
 	ResourceName string   // of the Kubernetes device plugin, e.g. "nvidia.com/AD102GL_L40S"
 	DriverBranch string   // the oldest NVIDIA driver branch that knows it
 	PCIIDs       []string // vendor:device, lower case
+}
+
+// Memory is a card's memory as its maker names it. The zero value is unknown.
+type Memory struct {
+	GB   int    // 10^9 bytes
+	Type string // "HBM3"
 }
 
 // Offer is a model as flexible GPU in a region.

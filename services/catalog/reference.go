@@ -54,26 +54,26 @@ func Published() Reference {
 func publishedModels() []Model {
 	return []Model{
 		{
-			ID: "nvidia-l40", Architecture: "Ada Lovelace", VRAMMiB: 48000, Memory: "48 GB GDDR6",
+			ID: "nvidia-l40", Architecture: "Ada Lovelace", VRAMMiB: 48000, Memory: Memory{48, "GDDR6"},
 			UseCases: []string{"rendering", "inference"}, DriverBranch: "525", PCIIDs: []string{"10de:26b5"},
 		},
 		{
-			ID: "nvidia-l40s", Architecture: "Ada Lovelace", Memory: "48 GB GDDR6", INT8TOPS: 362,
+			ID: "nvidia-l40s", Architecture: "Ada Lovelace", Memory: Memory{48, "GDDR6"}, INT8TOPS: 362,
 			UseCases:     []string{"inference", "development", "prototyping"},
 			ResourceName: "nvidia.com/AD102GL_L40S", DriverBranch: "535", PCIIDs: []string{"10de:26b9"},
 		},
 		{
-			ID: "nvidia-a100-80", Architecture: "Ampere", VRAMMiB: 80000, Memory: "80 GB HBM2e", INT8TOPS: 312,
+			ID: "nvidia-a100-80", Architecture: "Ampere", VRAMMiB: 80000, Memory: Memory{80, "HBM2e"}, INT8TOPS: 312,
 			UseCases:     []string{"training", "fine-tuning"},
 			ResourceName: "nvidia.com/GA100_A100_PCIE_80GB", DriverBranch: "470", PCIIDs: []string{"10de:20b2", "10de:20b5"},
 		},
 		{
-			ID: "nvidia-h100", Architecture: "Hopper", VRAMMiB: 80000, Memory: "80 GB HBM3", INT8TOPS: 1979,
+			ID: "nvidia-h100", Architecture: "Hopper", VRAMMiB: 80000, Memory: Memory{80, "HBM3"}, INT8TOPS: 1979,
 			UseCases:     []string{"llm", "exascale", "distributed-training"},
 			ResourceName: "nvidia.com/H100_94GB", DriverBranch: "525", PCIIDs: []string{"10de:2321", "10de:2330", "10de:2331"},
 		},
 		{
-			ID: "nvidia-h200", Architecture: "Hopper", VRAMMiB: 141000, Memory: "141 GB HBM3e",
+			ID: "nvidia-h200", Architecture: "Hopper", VRAMMiB: 141000, Memory: Memory{141, "HBM3e"},
 			UseCases: []string{"llm", "inference"}, DriverBranch: "550", PCIIDs: []string{"10de:2335"},
 		},
 	}

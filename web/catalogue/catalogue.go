@@ -40,9 +40,9 @@ type Page struct {
 type Model struct {
 	ID           string
 	Architecture string
-	Memory       string // as its source writes it: "80 GB HBM3"
-	VRAMMiB      int    // 0: no source gives it
-	INT8TOPS     int    // 0: no source gives it
+	Memory       catalog.Memory
+	VRAMMiB      int // 0: no source gives it
+	INT8TOPS     int // 0: no source gives it
 	UseCases     []string
 	ResourceName string // of the Kubernetes device plugin; empty: unknown
 	DriverBranch string // the oldest NVIDIA branch that knows it; empty: unknown
@@ -198,18 +198,25 @@ func (z Zone) look() components.Look {
 
 func (z Zone) word(ctx context.Context) string {
 	if z.Free {
-		return i18n.T(ctx, "catalog.zone-free", "Zone", z.ID)
+		return i18n.T(ctx, "catalog.zone-free")
 	}
-	return i18n.T(ctx, "catalog.zone-none", "Zone", z.ID)
+	return i18n.T(ctx, "catalog.zone-none")
+}
+
+// Zones are those of every region that offers the model.
+func (m Model) Zones() []Zone {
+	var all []Zone
+	for _, o := range m.Offers {
+		all = append(all, o.Zones...)
+	}
+	return all
 }
 
 // freeZone is a zone to offer first for an allocation; empty: none is free.
 func (m Model) freeZone() string {
-	for _, o := range m.Offers {
-		for _, z := range o.Zones {
-			if z.Free {
-				return z.ID
-			}
+	for _, z := range m.Zones() {
+		if z.Free {
+			return z.ID
 		}
 	}
 	return ""

@@ -2,8 +2,8 @@ package catalogue
 
 import (
 	"context"
+	"slices"
 	"strconv"
-	"strings"
 
 	"berth/web/components"
 	"berth/web/i18n"
@@ -36,23 +36,27 @@ func (l List) uses(ctx context.Context) []option {
 	return out
 }
 
-// line is a row of the comparison.
+// line is a row of the comparison. A value that differs by region is written
+// once for each.
 type line struct {
 	label string
-	value func(Model) string
+	value func(Model) []entry
 }
+
+// entry is a value, of a region where regions differ.
+type entry struct{ region, text string }
 
 func rows(ctx context.Context) []line {
 	return []line{
-		{i18n.T(ctx, "catalog.architecture"), func(m Model) string { return orUnknown(m.Architecture) }},
-		{i18n.T(ctx, "catalog.memory"), func(m Model) string { return orUnknown(m.Memory) }},
-		{i18n.T(ctx, "catalog.vram"), func(m Model) string { return m.vram(ctx) }},
-		{i18n.T(ctx, "catalog.int8"), func(m Model) string { return m.int8(ctx) }},
-		{i18n.T(ctx, "catalog.good-for"), func(m Model) string { return m.useCases(ctx) }},
+		{i18n.T(ctx, "catalog.architecture"), one(func(m Model) string { return m.Architecture })},
+		{i18n.T(ctx, "catalog.memory"), one(func(m Model) string { return components.Memory(ctx, m.Memory) })},
+		{i18n.T(ctx, "catalog.vram"), one(func(m Model) string { return m.vram(ctx) })},
+		{i18n.T(ctx, "catalog.int8"), one(func(m Model) string { return m.int8(ctx) })},
+		{i18n.T(ctx, "catalog.good-for"), one(func(m Model) string { return m.useCases(ctx) })},
 		{i18n.T(ctx, "catalog.max-vcores"), perRegion(func(o Offer) string { return o.vcores(ctx) })},
 		{i18n.T(ctx, "catalog.max-memory"), perRegion(func(o Offer) string { return o.memory(ctx) })},
 		{i18n.T(ctx, "catalog.generations"), perRegion(func(o Offer) string { return o.generations(ctx) })},
-		{i18n.T(ctx, "catalog.resource"), func(m Model) string { return orUnknown(m.ResourceName) }},
+		{i18n.T(ctx, "catalog.resource"), one(func(m Model) string { return m.ResourceName })},
 	}
 }
 
@@ -63,21 +67,22 @@ func orUnknown(text string) string {
 	return text
 }
 
-// perRegion writes a limit once where all regions agree, else for each.
-func perRegion(of func(Offer) string) func(Model) string {
-	return func(m Model) string {
-		var parts []string
-		same := true
+func one(of func(Model) string) func(Model) []entry {
+	return func(m Model) []entry { return []entry{{text: orUnknown(of(m))}} }
+}
+
+func perRegion(of func(Offer) string) func(Model) []entry {
+	return func(m Model) []entry {
+		if len(m.Offers) == 0 {
+			return []entry{{text: unknown}}
+		}
+		all := make([]entry, 0, len(m.Offers))
 		for _, o := range m.Offers {
-			parts = append(parts, o.Region+": "+of(o))
-			same = same && of(o) == of(m.Offers[0])
+			all = append(all, entry{o.Region, of(o)})
 		}
-		switch {
-		case len(parts) == 0:
-			return unknown
-		case same:
-			return of(m.Offers[0])
+		if !slices.ContainsFunc(all, func(e entry) bool { return e.text != all[0].text }) {
+			return []entry{{text: all[0].text}}
 		}
-		return strings.Join(parts, "; ")
+		return all
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"berth/services"
+	"berth/services/catalog"
 	"berth/web/components"
 	"berth/web/gpus"
 	"berth/web/webtest"
@@ -19,7 +20,7 @@ func page(state services.GPUState, power services.Power) gpus.Page {
 	p := gpus.Page{
 		Shell: webtest.Shell(), Key: "key",
 		GPU: gpus.GPU{
-			ID: gpuID, Name: "training <1>", Kind: services.GPUFlexible, Model: "nvidia-h100", Memory: "80 GB HBM3", Generation: "v7",
+			ID: gpuID, Name: "training <1>", Kind: services.GPUFlexible, Model: "nvidia-h100", Memory: catalog.Memory{GB: 80, Type: "HBM3"}, Generation: "v7",
 			Zone: "eu-west-2a", Region: "eu-west-2", State: state, Since: webtest.Now.Add(-33 * time.Second),
 			AllocatedAt: webtest.Now.Add(-24 * time.Hour), DriverBranch: "525",
 		},

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"berth/services"
+	"berth/services/catalog"
 	"berth/web/gpus"
 	"berth/web/urls"
 	"berth/web/webtest"
@@ -115,7 +116,7 @@ func newGPU() gpus.New {
 	return gpus.New{
 		Shell: webtest.Shell(), Key: "key", Values: gpus.NewValues{Model: "nvidia-a100-80", Zone: "cloudgouv-eu-west-1a", Name: `"quoted"`, DeleteOnVMDeletion: true},
 		Models: []gpus.ModelChoice{
-			{ID: "nvidia-a100-80", Memory: "80 GB HBM2e", UseCases: []string{"training", "something of ours"}},
+			{ID: "nvidia-a100-80", Memory: catalog.Memory{GB: 80, Type: "HBM2e"}, UseCases: []string{"training", "something of ours"}},
 			{ID: "nvidia-l40s", Because: &services.Violation{Code: services.CodeQuotaExceeded, Args: map[string]any{"Model": "nvidia-l40s", "Region": "hikube", "Max": 0, "Used": 0}}},
 		},
 		Zones: []gpus.ZoneChoice{

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"berth/services"
+	"berth/services/catalog"
 	"berth/web/components"
 	"berth/web/i18n"
 	"berth/web/layout"
@@ -37,7 +38,7 @@ type NewValues struct {
 type ModelChoice struct {
 	ID           string
 	Architecture string
-	Memory       string // "80 GB HBM3"
+	Memory       catalog.Memory
 	UseCases     []string
 	Because      *services.Violation // why it is impossible; nil: it is possible
 }
@@ -61,7 +62,7 @@ func (n New) modelOptions(ctx context.Context) []components.Option {
 	out := make([]components.Option, 0, len(n.Models))
 	for _, m := range n.Models {
 		out = append(out, components.Option{
-			Value: m.ID, Label: m.ID, Detail: dotted(m.Memory, m.Architecture), Reason: because(ctx, m.Because),
+			Value: m.ID, Label: m.ID, Detail: dotted(components.Memory(ctx, m.Memory), m.Architecture), Reason: because(ctx, m.Because),
 			Selected: m.ID == n.Values.Model && m.Because == nil,
 		})
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"berth/services"
+	"berth/services/catalog"
 	"berth/web/components"
 	"berth/web/i18n"
 	"berth/web/layout"
@@ -32,7 +33,7 @@ type GPU struct {
 	Name               string
 	Kind               services.GPUKind
 	Model              string
-	Memory             string // as the catalogue writes it: "80 GB HBM3"; empty: unknown
+	Memory             catalog.Memory
 	Generation         string // empty: any
 	Zone               string
 	Region             string
@@ -206,8 +207,8 @@ func (p Page) working() int {
 // factLine follows the model's name: ", 80 GB HBM3, generation v7, eu-west-2a".
 func factLine(ctx context.Context, g GPU) string {
 	line := ""
-	if g.Memory != "" {
-		line += ", " + g.Memory
+	if memory := components.Memory(ctx, g.Memory); memory != "" {
+		line += ", " + memory
 	}
 	if g.Generation != "" {
 		line += ", " + i18n.T(ctx, "gpu.generation-is", "Generation", g.Generation)

@@ -3,6 +3,7 @@ package search
 
 import (
 	"berth/services"
+	"berth/services/catalog"
 	"berth/web/layout"
 )
 
@@ -36,7 +37,7 @@ type Machine struct {
 // Model is one that was found.
 type Model struct {
 	ID           string
-	Memory       string
+	Memory       catalog.Memory
 	Architecture string
 }
 

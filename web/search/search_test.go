@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"berth/services"
+	"berth/services/catalog"
 	"berth/web/webtest"
 )
 
@@ -11,7 +12,7 @@ func TestWhatWasFoundLeadsOn(t *testing.T) {
 	p := Page{
 		Shell: webtest.Shell(), GPUs: []GPU{{ID: "fgpu-1f8a33b2", Name: "one", Model: "nvidia-h100", Zone: "z", State: services.GPUAttached}},
 		Machines: []Machine{{ID: "i-5be20f11", Name: "<b>", Type: "u1.2xlarge", Zone: "z", Power: services.PowerRunning}},
-		Models:   []Model{{ID: "nvidia-h100", Memory: "80 GB HBM3", Architecture: "Hopper"}}, More: true,
+		Models:   []Model{{ID: "nvidia-h100", Memory: catalog.Memory{GB: 80, Type: "HBM3"}, Architecture: "Hopper"}}, More: true,
 	}
 	p.Search = "one & more"
 	doc := webtest.Both(t, View(p))

@@ -146,7 +146,7 @@ func newForm(filled ...string) vms.New {
 	}
 	if t, err := named.Resolve(n.Values.Type.Name(), n.Values.Type.Performance); err == nil {
 		n.Becomes = &t
-		n.Takes = []vms.Taking{{Model: h100.Model, Memory: "80 GB HBM3", Broken: h100.Check(t.Spec("v7", n.Values.Tenancy))}}
+		n.Takes = []vms.Taking{{Model: h100.Model, Memory: catalog.Memory{GB: 80, Type: "HBM3"}, Broken: h100.Check(t.Spec("v7", n.Values.Tenancy))}}
 	}
 	return n
 }

@@ -52,7 +52,7 @@ type Image struct {
 // Taking tells whether a machine of the filled-in type takes GPUs of a model.
 type Taking struct {
 	Model  string
-	Memory string // "80 GB HBM3"; empty: unknown
+	Memory catalog.Memory
 	Broken []services.Violation
 }
 
