@@ -70,7 +70,7 @@ templ:
 
 .PHONY: bench
 bench: build bin/pgrun
-	@bin/pgrun go test -run '^$$' -bench . -benchmem $(PACKAGES)
+	@bin/pgrun go test -run '^$$' -bench . -benchmem $(RACED)
 
 # Pictures of every page, in e2e/screenshots.
 .PHONY: screenshots

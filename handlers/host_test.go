@@ -150,7 +150,7 @@ func (h *host) report(d agentapi.Desired) agentapi.Report {
 	for i, device := range h.cards {
 		key := fmt.Sprintf("%s-%d", h.zone, i)
 		m.Cards = append(m.Cards, agentapi.CardReport{
-			Key: key, Serial: key, VendorID: "10de", DeviceID: device, PCIAddress: fmt.Sprintf("0000:%02x:00.0", 0x3b+i), CleanedOrder: orders[key],
+			Key: key, Serial: key, VendorID: "10de", DeviceID: device, PCIAddress: fmt.Sprintf("%04x:%02x:00.0", i/128, 0x3b+i%128), CleanedOrder: orders[key],
 		})
 	}
 	return agentapi.Report{

@@ -44,7 +44,7 @@ var cheap = &argon2id.Params{Memory: 8, Iterations: 1, Parallelism: 1, SaltLengt
 
 // world is a whole console on ports of its own, with a real Postgres.
 type world struct {
-	t        *testing.T
+	t        testing.TB
 	db       *db.DB
 	compute  *compute.Service
 	fleet    *fleet.Service
@@ -75,13 +75,13 @@ func (j *journal) String() string {
 	return j.text.String()
 }
 
-func newWorld(t *testing.T, adjust ...func(*handlers.Options)) *world {
+func newWorld(t testing.TB, adjust ...func(*handlers.Options)) *world {
 	t.Helper()
 	return newWorldReading(t, 0, adjust...)
 }
 
 // newWorldReading is newWorld with a time limit on the reading of requests.
-func newWorldReading(t *testing.T, limit time.Duration, adjust ...func(*handlers.Options)) *world {
+func newWorldReading(t testing.TB, limit time.Duration, adjust ...func(*handlers.Options)) *world {
 	t.Helper()
 	w := &world{t: t, db: dbtest.Open(t), log: &journal{}, accounts: map[string]services.AccountID{}, reading: limit}
 	log := slog.New(slog.NewJSONHandler(w.log, nil))

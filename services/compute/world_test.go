@@ -49,7 +49,7 @@ type tb interface {
 	Fatalf(format string, args ...any)
 }
 
-func newWorld(t *testing.T, quota int, zones map[string][]shape) *world {
+func newWorld(t testing.TB, quota int, zones map[string][]shape) *world {
 	t.Helper()
 	ctx := t.Context()
 	d := dbtest.Open(t)
@@ -86,7 +86,7 @@ func must(t tb, err error) {
 	}
 }
 
-func (w *world) addAccount(t *testing.T, i int, name string, quota int) services.Actor {
+func (w *world) addAccount(t testing.TB, i int, name string, quota int) services.Actor {
 	t.Helper()
 	ctx := t.Context()
 	account := services.AccountID(fmt.Sprintf("acc-%08d", i))
@@ -140,7 +140,7 @@ type agent struct {
 	offline  bool
 }
 
-func (w *world) addAgent(t *testing.T, zone string, shapes []shape) {
+func (w *world) addAgent(t testing.TB, zone string, shapes []shape) {
 	t.Helper()
 	ctx := t.Context()
 	id, err := services.NewID[services.AgentID](rand.Reader)

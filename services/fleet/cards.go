@@ -147,8 +147,12 @@ func (t *taking) seenCard(ctx context.Context, hostName string, row db.Card, c a
 	if err := place(&row, c); err != nil {
 		return err
 	}
+	news := row.MissingSince != nil || movedCard(before, row)
+	if !news && row.Condition != services.CardCleaning {
+		return nil
+	}
 	return t.db.Tx(ctx, func(tx *db.Tx) error {
-		if row.MissingSince != nil || movedCard(before, row) {
+		if news {
 			row.MissingSince, row.LastSeenAt = nil, t.now
 			if err := tx.SawCard(ctx, row); err != nil {
 				return err
