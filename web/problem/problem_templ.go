@@ -160,7 +160,7 @@ func content(p Page) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
-		if p.ours() {
+		if p.RequestID != "" {
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 6, "<p class=\"problem-request\">")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
