@@ -17,7 +17,7 @@ import (
 
 type serveCommand struct {
 	Listen      string   `default:"127.0.0.1:8080" env:"BERTH_LISTEN" help:"Address of the pages."`
-	AgentListen string   `default:"127.0.0.1:8443" env:"BERTH_AGENT_LISTEN" help:"Address of the agents' listener."`
+	AgentListen string   `env:"BERTH_AGENT_LISTEN" help:"Address of the agents' listener; 127.0.0.1:8443, and any free port in the lab."`
 	AgentNames  []string `default:"localhost,127.0.0.1,::1" env:"BERTH_AGENT_NAMES" help:"Names and addresses by which agents reach it."`
 	DatabaseURL string   `env:"BERTH_DATABASE_URL" help:"Postgres to use; without it the console starts its own in the data folder."`
 	DataDir     string   `default:".berth" env:"BERTH_DATA_DIR" help:"Data folder of the console's own Postgres and of the lab."`
@@ -41,7 +41,7 @@ func (c serveCommand) Run(ctx context.Context) (err error) {
 	starting, cancel := context.WithTimeout(ctx, startWait)
 	defer cancel()
 	k, err := console.Open(starting, console.Config{
-		DatabaseURL: c.DatabaseURL, DataDir: c.DataDir, Listen: c.Listen, AgentListen: c.AgentListen, AgentNames: c.AgentNames,
+		DatabaseURL: c.DatabaseURL, DataDir: c.DataDir, Listen: c.Listen, AgentListen: c.agentListen(), AgentNames: c.AgentNames,
 		Secure: c.Secure, Version: version(), Log: log,
 	})
 	if err != nil {
@@ -69,6 +69,19 @@ func (c serveCommand) level() slog.Level {
 		_ = level.UnmarshalText([]byte(c.LogLevel)) // one of the flag's values
 	}
 	return level
+}
+
+// agentListen is the address for agents. The lab's own agents find it wherever
+// it is, so that several labs can run on one machine.
+func (c serveCommand) agentListen() string {
+	switch {
+	case c.AgentListen != "":
+		return c.AgentListen
+	case c.Lab:
+		return "127.0.0.1:0"
+	default:
+		return "127.0.0.1:8443"
+	}
 }
 
 // stopped is nil where an error only says that the process was told to stop.

@@ -154,20 +154,21 @@ func (k *Console) listen(ctx context.Context, c Config) error {
 	if err != nil {
 		return err
 	}
-	if k.pages, err = open(ctx, c.Listen, h.Pages(), c.Log); err != nil {
+	if k.pages, err = open(ctx, c.Listen, "BERTH_LISTEN", h.Pages(), c.Log); err != nil {
 		return err
 	}
-	if k.agents, err = open(ctx, c.AgentListen, h.Agents(), c.Log); err != nil {
+	if k.agents, err = open(ctx, c.AgentListen, "BERTH_AGENT_LISTEN", h.Agents(), c.Log); err != nil {
 		return err
 	}
 	k.agents.listener = tls.NewListener(k.agents.listener, k.Fleet.TLS(c.AgentNames))
 	return nil
 }
 
-func open(ctx context.Context, address string, h http.Handler, log *slog.Logger) (server, error) {
+// open listens on an address that a setting names.
+func open(ctx context.Context, address, setting string, h http.Handler, log *slog.Logger) (server, error) {
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 	if err != nil {
-		return server{}, fmt.Errorf("listen on %s: %w", address, err)
+		return server{}, fmt.Errorf("cannot listen on %s, set another address in %s: %w", address, setting, err)
 	}
 	return server{listener: l, http: &http.Server{
 		Handler: h, ReadHeaderTimeout: headTimeout, ReadTimeout: readTimeout, IdleTimeout: idleTimeout,
