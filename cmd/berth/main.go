@@ -3,14 +3,19 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"strings"
 	"syscall"
 
 	"github.com/alecthomas/kong"
+
+	"berth/services"
+	"berth/web/components"
 )
 
 type commands struct {
@@ -27,7 +32,20 @@ func main() {
 	var c commands
 	k := kong.Parse(&c, kong.Name("berth"), kong.Description("A self-hosted console for GPU clouds."), kong.UsageOnError(),
 		kong.BindTo(ctx, (*context.Context)(nil)))
-	k.FatalIfErrorf(k.Run())
+	k.FatalIfErrorf(inWords(ctx, k.Run()))
+}
+
+// inWords tells broken rules as pages do.
+func inWords(ctx context.Context, err error) error {
+	e, ok := services.AsError(err)
+	if !ok || len(e.Violations) == 0 {
+		return err
+	}
+	sentences := make([]string, 0, len(e.Violations))
+	for _, v := range e.Violations {
+		sentences = append(sentences, components.Sentence(ctx, v))
+	}
+	return errors.New(strings.Join(sentences, " "))
 }
 
 type versionCommand struct{}

@@ -100,10 +100,8 @@ const tokenPrefix = "berth-enrol-v1"
 // NewToken makes a one-time token for an agent of a zone. The token also pins
 // the console's authority, so that the agent knows whom it talks to.
 func (s *Service) NewToken(ctx context.Context, zone string, life time.Duration) (string, error) {
-	if _, ok, err := s.db.Zone(ctx, zone); err != nil {
+	if err := s.checkZone(ctx, zone); err != nil {
 		return "", err
-	} else if !ok {
-		return "", services.Invalid("zone", services.CodeInvalidValue, map[string]any{"Value": zone})
 	}
 	secret := make([]byte, 20)
 	if _, err := io.ReadFull(s.random, secret); err != nil {
@@ -115,6 +113,21 @@ func (s *Service) NewToken(ctx context.Context, zone string, life time.Duration)
 		return "", err
 	}
 	return strings.Join([]string{tokenPrefix, text, s.authority.fingerprint()}, "."), nil
+}
+
+func (s *Service) checkZone(ctx context.Context, zone string) error {
+	zones, err := s.db.Zones(ctx)
+	if err != nil {
+		return err
+	}
+	names := make([]string, 0, len(zones))
+	for _, z := range zones {
+		if z.ID == zone {
+			return nil
+		}
+		names = append(names, z.ID)
+	}
+	return services.Invalid("zone", services.CodeInvalidValue, map[string]any{"Value": zone, "Allowed": strings.Join(names, ", ")})
 }
 
 func hashSecret(secret string) []byte {
