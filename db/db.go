@@ -6,8 +6,11 @@ package db
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"time"
 
 	"github.com/jmoiron/sqlx"
@@ -144,7 +147,20 @@ func translate(ctx context.Context, doing string, err error) error {
 			return services.Fail(known.kind, known.code, nil).Because(err)
 		}
 	}
+	if unreachable(err) {
+		return (&services.Error{Kind: services.KindUnavailable}).Because(err)
+	}
 	return err
+}
+
+// unreachable tells errors of a database that is away, starting, going down or
+// full, from those of a statement.
+func unreachable(err error) bool {
+	if e, ok := errors.AsType[*pq.Error](err); ok {
+		class := e.Code.Class()
+		return class == "08" || class == "53" || e.Code == "57P01" || e.Code == "57P02" || e.Code == "57P03"
+	}
+	return errors.As(err, new(*net.OpError)) || errors.Is(err, driver.ErrBadConn) || errors.Is(err, io.EOF)
 }
 
 // joinContext makes a query that was cancelled (SQLSTATE 57014) recognisable

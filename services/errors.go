@@ -95,10 +95,13 @@ func (e *Error) Error() string {
 		codes = append(codes, s)
 	}
 	s := strings.Join(codes, ", ")
-	if e.cause != nil {
-		s += ": " + e.cause.Error()
+	switch {
+	case e.cause == nil:
+		return s
+	case s == "":
+		return e.cause.Error()
 	}
-	return s
+	return s + ": " + e.cause.Error()
 }
 
 // Unwrap gives the private cause.

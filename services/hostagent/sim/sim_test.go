@@ -183,7 +183,7 @@ func TestCardThatIsBeingCleanedIsNotBound(t *testing.T) {
 	conf := config(t)
 	conf.Latency.Clean = time.Hour
 	d := open(t, conf)
-	ctx, cancel := context.WithCancel(t.Context())
+	ctx, cancel := context.WithCancelCause(t.Context())
 	done := make(chan error, 1)
 	go func() {
 		err := error(new(hostagent.Blocked))
@@ -198,7 +198,7 @@ func TestCardThatIsBeingCleanedIsNotBound(t *testing.T) {
 	})
 	wantProblem(t, d.Apply(t.Context(), hostName, desired(vmID, device(conf, 0))), agentapi.ProblemInUse)
 	wantProblem(t, d.Clean(t.Context(), hostName, device(conf, 0).Key, 2), agentapi.ProblemInUse)
-	cancel()
+	cancel(errors.New("the database went away"))
 	if err := <-done; !errors.Is(err, context.Canceled) {
 		t.Errorf("cleaning ended with %v, want that it was cancelled", err)
 	}
