@@ -300,11 +300,11 @@ func (d *Driver) Clean(ctx context.Context, hostName, key string, order int64) e
 	c.cleaning = true
 	err = d.rest(ctx, d.latency.Clean)
 	c.cleaning = false
-	return d.cleaned(ctx, c, order, err)
+	return d.cleaned(c, order, err)
 }
 
 // cleaned notes how cleaning ended.
-func (d *Driver) cleaned(ctx context.Context, c *card, order int64, err error) error {
+func (d *Driver) cleaned(c *card, order int64, err error) error {
 	defer d.alter()
 	switch {
 	case errors.Is(err, context.Canceled): // the agent ends; whatever made it end says nothing of the card
