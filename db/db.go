@@ -125,6 +125,14 @@ func (s Store) exec(ctx context.Context, doing, query string, args ...any) (int6
 	return n, translate(ctx, doing, err)
 }
 
+// hold locks a row, if it is there, before anything reads it. A query that
+// joins and locks at once would, having waited, still join what the row
+// pointed at before, and lose the row where it now points elsewhere.
+func (t *Tx) hold(ctx context.Context, doing, query, id string) error {
+	_, err := t.exec(ctx, doing, query, id)
+	return err
+}
+
 // constraints maps the constraints that a user's request can break, in spite
 // of earlier checks, to what they mean.
 var constraints = map[string]struct {

@@ -60,10 +60,12 @@ func (s Store) AccountGPU(ctx context.Context, account services.AccountID, id se
 // LockGPU finds a flexible GPU of an account, also a released one, and keeps
 // others from changing it.
 func (t *Tx) LockGPU(ctx context.Context, account services.AccountID, id services.GPUID) (GPU, error) {
-	var g GPU
-	ok, err := t.found(ctx, &g, "lock GPU", `select`+gpuColumns+gpuTables+`
-		where g.id = $1 and g.account_id = $2 and g.kind = 'flexible' for update of g`, id, account)
-	if err == nil && !ok {
+	err := t.hold(ctx, "lock GPU", `select from gpus where id = $1 for update`, string(id))
+	if err != nil {
+		return GPU{}, err
+	}
+	g, err := t.AccountGPU(ctx, account, id)
+	if err == nil && g.Kind != services.GPUFlexible {
 		err = services.NotFound("gpu", string(id))
 	}
 	return g, err

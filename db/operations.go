@@ -103,7 +103,9 @@ func (s Store) UnfinishedOperations(ctx context.Context) ([]PendingOperation, er
 
 // LockVMRow locks a VM, deleted or not, by a row that an operation needs.
 func (t *Tx) LockVMRow(ctx context.Context, id services.VMID) (VM, error) {
-	var v VM
-	err := t.one(ctx, &v, "lock VM of operation", `select`+vmColumns+vmTables+`where v.id = $1 for no key update of v`, id)
+	v, ok, err := t.lockVM(ctx, id)
+	if err == nil && !ok {
+		err = services.NotFound("vm", string(id))
+	}
 	return v, err
 }

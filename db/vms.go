@@ -80,13 +80,19 @@ func (s Store) AccountVM(ctx context.Context, account services.AccountID, id ser
 // LockVM finds a VM that is not deleted and keeps others from changing it. An
 // empty account means any.
 func (t *Tx) LockVM(ctx context.Context, account services.AccountID, id services.VMID) (VM, error) {
-	var v VM
-	ok, err := t.found(ctx, &v, "lock VM", `select`+vmColumns+vmTables+`
-		where v.id = $1 and ($2 = '' or v.account_id = $2) and v.deleted_at is null for no key update of v`, id, string(account))
-	if err == nil && !ok {
+	v, ok, err := t.lockVM(ctx, id)
+	if err == nil && (!ok || v.DeletedAt != nil || (account != "" && v.Account != account)) {
 		err = services.NotFound("vm", string(id))
 	}
 	return v, err
+}
+
+func (t *Tx) lockVM(ctx context.Context, id services.VMID) (v VM, ok bool, err error) {
+	if err := t.hold(ctx, "lock VM", `select from vms where id = $1 for no key update`, string(id)); err != nil {
+		return v, false, err
+	}
+	ok, err = t.found(ctx, &v, "read locked VM", `select`+vmColumns+vmTables+`where v.id = $1`, id)
+	return v, ok, err
 }
 
 // InsertVM adds a VM that no agent has seen yet.
