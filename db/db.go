@@ -156,7 +156,7 @@ func translate(ctx context.Context, doing string, err error) error {
 		}
 	}
 	if unreachable(err) {
-		return (&services.Error{Kind: services.KindUnavailable}).Because(err)
+		return fmt.Errorf("%w: %w", services.ErrUnavailable, err)
 	}
 	return err
 }

@@ -134,3 +134,15 @@ func TestFormsNarrowForMachines(t *testing.T) {
 	f.has(`[data-id="nvidia-l40"] [data-limit="vcores"]`)
 	f.lacks(`[data-id="nvidia-l40s"]`) // is not offered in that region
 }
+
+func TestOnlyAPublicKeyIsTakenForOne(t *testing.T) {
+	w := newWorld(t)
+	w.addHost("eu-west-2a", l40)
+	b := w.signIn(alice)
+	const public = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIIiLYfWLdB1Q3Q8S0cO6o5vHkF3r9Hq1dPDl2YwvTg6Q ops@example.test"
+	for _, key := range []string{"-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaC1rZXktdjEAAAAA", "ssh-ed25519 AAAA", public + "\n" + public} {
+		a := b.post("/vms", "name", "keyed", "zone", "eu-west-2a", "type", "tinav7.c2r4p1", "ssh_key", key).wants(422)
+		a.has(`[data-error="invalid-ssh-key"]`).has(`.has-error [name=ssh_key]`)
+	}
+	b.post("/vms", "name", "keyed", "zone", "eu-west-2a", "type", "tinav7.c2r4p1", "ssh_key", public+"\n").leads("/vms/")
+}

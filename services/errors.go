@@ -43,6 +43,7 @@ const (
 	CodeRequired       Code = "required"        // a field was left empty
 	CodeInvalidValue   Code = "invalid-value"   // a field holds none of its possible values
 	CodeTooLong        Code = "too-long"        // a text is longer than its field takes
+	CodeInvalidKey     Code = "invalid-ssh-key" // a text is no SSH public key
 	CodeNotOffered     Code = "not-offered"     // the model is not offered in that zone's region
 	CodeBadCredentials Code = "bad-credentials" // e-mail or password is wrong
 	CodeTooManyTries   Code = "too-many-tries"  // sign-in is locked for a while
@@ -95,13 +96,10 @@ func (e *Error) Error() string {
 		codes = append(codes, s)
 	}
 	s := strings.Join(codes, ", ")
-	switch {
-	case e.cause == nil:
-		return s
-	case s == "":
-		return e.cause.Error()
+	if e.cause != nil {
+		s += ": " + e.cause.Error()
 	}
-	return s + ": " + e.cause.Error()
+	return s
 }
 
 // Unwrap gives the private cause.
@@ -138,6 +136,10 @@ func (e *Error) Because(cause error) *Error {
 	return e
 }
 
+// ErrUnavailable is in every error of something we depend on that does not
+// answer. It is no Error: no rule broke, and no form can help.
+var ErrUnavailable = errors.New("unavailable")
+
 // Wrap adds the doing to an error and keeps what it is.
 func Wrap(doing string, err error) error {
 	if err == nil {
@@ -159,10 +161,13 @@ func HasCode(err error, code Code) bool {
 	return ok && e.Has(code)
 }
 
-// KindOf gives the kind of err; KindInternal where it is no Error.
+// KindOf gives the kind of err; KindInternal where nobody classified it.
 func KindOf(err error) Kind {
 	if e, ok := AsError(err); ok {
 		return e.Kind
+	}
+	if errors.Is(err, ErrUnavailable) {
+		return KindUnavailable
 	}
 	return KindInternal
 }

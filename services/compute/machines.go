@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/crypto/ssh"
+
 	"berth/db"
 	"berth/services"
 	"berth/services/catalog"
@@ -61,7 +63,7 @@ func (s *Service) draftVM(ctx context.Context, tx *db.Tx, a services.Actor, in N
 	broken.add(err)
 	image, err := findImage(ctx, tx, in.Image)
 	broken.add(err)
-	broken.add(atMost("ssh_key", in.SSHKey, maxSSHKey))
+	broken.add(publicKey("ssh_key", in.SSHKey))
 	broken.add(atMost("user_data", in.UserData, maxUserData))
 	if err := broken.err(); err != nil {
 		return db.VM{}, t, err
@@ -147,6 +149,21 @@ func findImage(ctx context.Context, tx *db.Tx, id string) (string, error) {
 		return "", services.Invalid("image", services.CodeInvalidValue, map[string]any{"Value": id})
 	}
 	return id, nil
+}
+
+// publicKey refuses what is not one SSH public key, a private key above all.
+func publicKey(field, text string) error {
+	if text = strings.TrimSpace(text); text == "" {
+		return nil
+	}
+	if err := atMost(field, text, maxSSHKey); err != nil {
+		return err
+	}
+	_, _, _, rest, err := ssh.ParseAuthorizedKey([]byte(text))
+	if err != nil || len(rest) > 0 {
+		return services.Invalid(field, services.CodeInvalidKey, nil)
+	}
+	return nil
 }
 
 func atMost(field, text string, limit int) error {
