@@ -31,9 +31,18 @@ func (t *Tx) InsertUser(ctx context.Context, u User, now time.Time) error {
 	return err
 }
 
-// SetPassword changes a user's password.
+// SetPassword changes a user's password and ends every session of theirs.
 func (s Store) SetPassword(ctx context.Context, id services.UserID, hash string) error {
-	_, err := s.exec(ctx, "set password", `update users set password_hash = $2 where id = $1`, id, hash)
+	_, err := s.exec(ctx, "set password", `
+		with changed as (update users set password_hash = $2 where id = $1 returning id),
+		     gone as (delete from sessions using changed where user_id = changed.id returning token_hash)
+		select pg_notify('berth_sessions', encode(token_hash, 'hex')) from gone`, id, hash)
+	return err
+}
+
+// SetAdmin makes a user an operator of the platform.
+func (s Store) SetAdmin(ctx context.Context, id services.UserID) error {
+	_, err := s.exec(ctx, "make user an operator", `update users set admin = true where id = $1`, id)
 	return err
 }
 

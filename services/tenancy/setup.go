@@ -10,18 +10,20 @@ import (
 	"berth/services"
 )
 
-// EnsureUser adds a user, or sets the password of a known one.
+// EnsureUser adds a user. A known one gets the password, which ends their
+// sessions where it is another than before, and becomes an operator where admin
+// is set.
 func (s *Service) EnsureUser(ctx context.Context, email, password string, admin bool) (services.UserID, error) {
-	hash, err := argon2id.CreateHash(password, s.params)
-	if err != nil {
-		return "", fmt.Errorf("hash password: %w", err)
-	}
 	u, known, err := s.db.UserByEmail(ctx, email)
 	if err != nil {
 		return "", err
 	}
 	if known {
-		return u.ID, s.db.SetPassword(ctx, u.ID, hash)
+		return u.ID, s.update(ctx, u, password, admin)
+	}
+	hash, err := argon2id.CreateHash(password, s.params)
+	if err != nil {
+		return "", fmt.Errorf("hash password: %w", err)
 	}
 	id, err := services.NewID[services.UserID](s.random)
 	if err != nil {
@@ -30,6 +32,23 @@ func (s *Service) EnsureUser(ctx context.Context, email, password string, admin 
 	return id, s.db.Tx(ctx, func(tx *db.Tx) error {
 		return tx.InsertUser(ctx, db.User{ID: id, Email: email, PasswordHash: hash, Admin: admin}, s.now())
 	})
+}
+
+func (s *Service) update(ctx context.Context, u db.User, password string, admin bool) error {
+	if admin && !u.Admin {
+		if err := s.db.SetAdmin(ctx, u.ID); err != nil {
+			return err
+		}
+	}
+	same, err := argon2id.ComparePasswordAndHash(password, u.PasswordHash)
+	if err != nil || same {
+		return services.Wrap("compare password", err)
+	}
+	hash, err := argon2id.CreateHash(password, s.params)
+	if err != nil {
+		return fmt.Errorf("hash password: %w", err)
+	}
+	return s.db.SetPassword(ctx, u.ID, hash)
 }
 
 // CreateAccount adds an account that a user owns.

@@ -80,6 +80,9 @@ type Session struct {
 // bad-credentials (unauthorized), too-many-tries (throttled).
 func (s *Service) SignIn(ctx context.Context, email, password string) (Session, error) {
 	email = strings.TrimSpace(email)
+	if email == "" || len(email) > maxEmail || !printable(email) {
+		return Session{}, badCredentials()
+	}
 	now := s.now()
 	failures, err := s.db.SignInFailures(ctx, email, now.Add(-failureWindow))
 	if err != nil {
@@ -101,10 +104,6 @@ func (s *Service) SignIn(ctx context.Context, email, password string) (Session, 
 const maxEmail = 254
 
 func (s *Service) check(ctx context.Context, email, password string) (db.User, error) {
-	refused := services.Fail(services.KindUnauthorized, services.CodeBadCredentials, nil)
-	if email == "" || len(email) > maxEmail || !printable(email) {
-		return db.User{}, refused
-	}
 	u, known, err := s.db.UserByEmail(ctx, email)
 	if err != nil {
 		return u, err
@@ -123,7 +122,11 @@ func (s *Service) check(ctx context.Context, email, password string) (db.User, e
 	if err := s.db.AddSignInFailure(ctx, email, s.now()); err != nil {
 		return u, err
 	}
-	return u, refused
+	return u, badCredentials()
+}
+
+func badCredentials() error {
+	return services.Fail(services.KindUnauthorized, services.CodeBadCredentials, nil)
 }
 
 func printable(text string) bool {
