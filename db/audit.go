@@ -33,6 +33,9 @@ var audits = []struct{ means, query string }{
 		group by g.vm_id having count(distinct c.host_id) > 1`},
 	{"a card with an account's data is held by another account", `
 		select c.id from cards c join gpus g on g.id = c.gpu_id where c.used_by is not null and c.used_by <> g.account_id`},
+	{"a card that a VM has, had or gets is not noted as used", `
+		select c.id from cards c join gpus g on g.id = c.gpu_id
+		where (g.kind = 'built-in' or g.state <> 'allocated') and c.used_by is distinct from g.account_id`},
 	{"a free card that is offered has an account's data", `
 		select id from cards where gpu_id is null and condition = 'ready' and used_by is not null`},
 	{"free, held and unavailable do not add up", `

@@ -92,6 +92,21 @@ func (d *DB) once(ctx context.Context, f func(*Tx) error) error {
 	return translate(ctx, "commit", tx.Commit())
 }
 
+// Try runs f within the transaction. Where f gives false or fails, nothing of
+// what it wrote stays, and the transaction goes on.
+func (t *Tx) Try(ctx context.Context, f func() (bool, error)) (bool, error) {
+	if _, err := t.exec(ctx, "begin attempt", `savepoint attempt`); err != nil {
+		return false, err
+	}
+	ok, err := f()
+	end := `release savepoint attempt`
+	if !ok || err != nil {
+		end = `rollback to savepoint attempt; release savepoint attempt`
+	}
+	_, ended := t.exec(ctx, "end attempt", end)
+	return ok, errors.Join(err, ended)
+}
+
 func deadlocked(err error) bool {
 	var e *pq.Error
 	return errors.As(err, &e) && e.Code == "40P01"

@@ -157,18 +157,13 @@ func (s *Service) attachNew(ctx context.Context, tx *db.Tx, a services.Actor, vm
 	if len(fresh) == 0 {
 		return nil
 	}
-	ids := make([]services.GPUID, 0, len(fresh))
 	for _, g := range fresh { // before they are seated: a planned GPU is no partner for an exchange
 		if err := s.move(ctx, tx, a, g, planAttach, vm.ID); err != nil {
 			return err
 		}
-		ids = append(ids, g.ID)
 	}
 	at, err := s.seat(ctx, tx, *vm, present, fresh)
 	if err != nil {
-		return err
-	}
-	if err := tx.MarkUsed(ctx, ids); err != nil {
 		return err
 	}
 	if at != vm.Host && vm.Stopped() {

@@ -189,7 +189,7 @@ func (s *Service) advance(ctx context.Context, tx *db.Tx, vm *db.VM, op *db.Oper
 		}
 		op.State, op.Reason, op.Detail = services.OpRunning, "", ""
 		op.Deadline = s.now().Add(s.wait(steps[op.Kind][op.Step]))
-		if err := s.enter(ctx, tx, vm, op); err != nil {
+		if err := s.tryEnter(ctx, tx, vm, op); err != nil {
 			return s.refused(ctx, tx, op, err)
 		}
 		if err := tx.SaveOperation(ctx, *op); err != nil {
@@ -197,6 +197,19 @@ func (s *Service) advance(ctx context.Context, tx *db.Tx, vm *db.VM, op *db.Oper
 		}
 	}
 	return nil
+}
+
+// tryEnter is enter of which nothing stays where it fails.
+func (s *Service) tryEnter(ctx context.Context, tx *db.Tx, vm *db.VM, op *db.Operation) error {
+	before := *vm
+	_, err := tx.Try(ctx, func() (bool, error) {
+		err := s.enter(ctx, tx, vm, op)
+		return err == nil, err
+	})
+	if err != nil {
+		*vm = before
+	}
+	return err
 }
 
 func (s *Service) refused(ctx context.Context, tx *db.Tx, op *db.Operation, err error) error {

@@ -61,9 +61,24 @@ func seatHosts(ctx context.Context, tx *db.Tx, vm db.VM, present []db.GPU) ([]se
 	return hosts, err
 }
 
-// seatOn tries to put the GPUs on cards of one host, near their siblings; false
-// where there are too few.
+// seatOn tries to put the GPUs on cards of one host, near their siblings, and
+// notes the account's data on them. Where there are too few nothing changes, and
+// it gives false.
 func seatOn(ctx context.Context, tx *db.Tx, h services.HostID, siblings, gpus []db.GPU) (bool, error) {
+	return tx.Try(ctx, func() (bool, error) {
+		ok, err := seatAll(ctx, tx, h, siblings, gpus)
+		if !ok || err != nil {
+			return false, err
+		}
+		ids := make([]services.GPUID, 0, len(gpus))
+		for _, g := range gpus {
+			ids = append(ids, g.ID)
+		}
+		return true, tx.MarkUsed(ctx, ids)
+	})
+}
+
+func seatAll(ctx context.Context, tx *db.Tx, h services.HostID, siblings, gpus []db.GPU) (bool, error) {
 	var node *int
 	if len(siblings) > 0 {
 		node = siblings[0].NUMANode

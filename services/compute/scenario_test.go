@@ -463,3 +463,28 @@ func TestQuotaHoldsAgainstParallelTakers(t *testing.T) {
 	}
 	w.check(t.Context(), t)
 }
+
+// A resize that finds no host for all GPUs on its way leaves each where it was.
+func TestResizeThatFindsNoHostMovesNothing(t *testing.T) {
+	w := newWorld(t, 8, map[string][]shape{
+		"cloudgouv-eu-west-1a": {{"old", "v6", []string{a100, a100}}, {"new", "v7", []string{a100}}},
+	})
+	a := w.accounts[0]
+	vm := w.newVM(t, a, "cloudgouv-eu-west-1a", "tinav6.c8r32p1")
+	one, two := w.newGPU(t, a, "cloudgouv-eu-west-1a", "nvidia-a100-80"), w.newGPU(t, a, "cloudgouv-eu-west-1a", "nvidia-a100-80")
+	w.attach(t, a, vm, one, two)
+	w.power(t, a, vm, services.ActionStopStart)
+	must(t, w.compute.Resize(t.Context(), a, vm, compute.Resizing{Type: "tinav7.c8r32p1", Restart: true}))
+	w.settle(t.Context(), t)
+	d, err := w.compute.VM(t.Context(), a.Account, vm)
+	must(t, err)
+	if d.Operation == nil || d.Operation.State != services.OpFailed || d.Operation.Reason != "error.no-capacity" {
+		t.Errorf("the operation is %+v, want it failed for no-capacity", d.Operation)
+	}
+	w.check(t.Context(), t)
+	w.power(t, a, vm, services.ActionStart)
+	if host, m := w.agents[0].on(vm); host != "old" || m.power != agentapi.PowerRunning || len(m.devices) != 2 {
+		t.Errorf("host %s has %+v, want it running on host old with both cards", host, *m)
+	}
+	w.check(t.Context(), t)
+}
