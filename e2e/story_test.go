@@ -10,12 +10,16 @@ import (
 )
 
 func TestTenantBerthsAGPUInARunningVM(t *testing.T) {
-	c := newConsole(t)
-	p := signIn(t, c, lab.TenantA, visit{})
-	p.visit(t, "/catalog")
-	must(t, expect.Locator(p.Locator(`main [data-id="nvidia-h100"]`).First()).ToBeVisible(), "see the H100 in the catalogue")
-	vm := p.vmNamed(t, "render-lab")
-	berth(t, p, vm)
+	for _, v := range []visit{{locale: "en-GB"}, {locale: "fr-FR", dark: true, width: 390, height: 844}} {
+		t.Run(v.locale, func(t *testing.T) {
+			c := newConsole(t)
+			p := signIn(t, c, lab.TenantA, v)
+			p.visit(t, "/catalog")
+			must(t, expect.Locator(p.Locator(`main [data-id="nvidia-h100"]`).First()).ToBeVisible(), "see the H100 in the catalogue")
+			vm := p.vmNamed(t, "render-lab")
+			berth(t, p, vm)
+		})
+	}
 }
 
 func TestTenantBerthsAGPUWithoutScripts(t *testing.T) {
