@@ -49,11 +49,11 @@ func (t *Tx) InsertAgent(ctx context.Context, a Agent) error {
 	return err
 }
 
-// SetAgentCertificate makes a new certificate the agent's, beside the one it
-// had; false where the agent was revoked.
-func (t *Tx) SetAgentCertificate(ctx context.Context, id services.AgentID, hash []byte, expires time.Time) (bool, error) {
+// SetAgentCertificate makes a new certificate the agent's, beside a former one
+// (nil: none); false where the agent was revoked.
+func (t *Tx) SetAgentCertificate(ctx context.Context, id services.AgentID, former, hash []byte, expires time.Time) (bool, error) {
 	n, err := t.exec(ctx, "set certificate of agent", `
-		update agents set former_hash = certificate_hash, certificate_hash = $2, expires_at = $3 where id = $1 and revoked_at is null`, id, hash, expires)
+		update agents set former_hash = $2, certificate_hash = $3, expires_at = $4 where id = $1 and revoked_at is null`, id, former, hash, expires)
 	return n == 1, err
 }
 

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"berth/db"
 	"berth/services"
 	"berth/services/agentapi"
 )
@@ -69,30 +70,54 @@ func TestOnlyAKeysOwnerIsCertified(t *testing.T) {
 	}
 }
 
-func TestBothCertificatesAreGoodAfterARenewalAndNoOther(t *testing.T) {
+func TestAnAgentIsLockedOutByNoLostRenewal(t *testing.T) {
 	w := newWorld(t)
 	token, err := w.fleet.NewToken(t.Context(), zone, time.Hour)
 	w.must(err)
 	first, err := w.enrol(token)
 	w.must(err)
-	row, err := w.fleet.Authenticate(t.Context(), w.certificate(first))
-	w.must(err)
-	second, err := w.fleet.Renew(t.Context(), row, agentapi.RenewRequest{CSR: w.request()})
-	w.must(err)
-	for name, c := range map[string]agentapi.Certificate{"the former": first, "the new": second} {
-		if got, err := w.fleet.Authenticate(t.Context(), w.certificate(c)); err != nil || got.ID != row.ID {
-			t.Errorf("%s certificate: got %s, %v", name, got.ID, err)
+	let := func(c agentapi.Certificate) (db.Agent, string) {
+		t.Helper()
+		a, err := w.fleet.Authenticate(t.Context(), w.certificate(c))
+		if err != nil {
+			return a, refused(err)
+		}
+		return a, "in"
+	}
+	renew := func(with agentapi.Certificate) agentapi.Certificate {
+		t.Helper()
+		a, how := let(with)
+		if how != "in" {
+			t.Fatalf("not let in to renew: %s", how)
+		}
+		c, err := w.fleet.Renew(t.Context(), a, agentapi.RenewRequest{CSR: w.request()})
+		w.must(err)
+		return c
+	}
+	lost, again := renew(first), renew(first) // neither answer arrives
+	third := renew(first)
+	for name, tt := range map[string]struct {
+		cert agentapi.Certificate
+		want string
+	}{
+		"the one in use": {first, "in"}, "one that was lost": {lost, agentapi.RefusalUnauthorized}, "the other": {again, agentapi.RefusalUnauthorized},
+	} {
+		if _, got := let(tt.cert); got != tt.want {
+			t.Errorf("%s is let %s, want %s", name, got, tt.want)
 		}
 	}
-	if _, err = w.fleet.Renew(t.Context(), row, agentapi.RenewRequest{CSR: w.request()}); err != nil {
-		t.Fatal(err)
+	if _, got := let(third); got != "in" {
+		t.Errorf("the newest is let %s", got)
 	}
-	if _, err := w.fleet.Authenticate(t.Context(), w.certificate(first)); refused(err) != agentapi.RefusalUnauthorized {
-		t.Errorf("the one before the former: got %v, want %s", err, agentapi.RefusalUnauthorized)
+	if _, got := let(first); got != "in" {
+		t.Errorf("the former, of connections still open, is let %s", got)
 	}
-
+	renew(third)
+	if _, got := let(first); got != agentapi.RefusalUnauthorized {
+		t.Errorf("the one before the former is let %s", got)
+	}
 	other := newWorld(t)
-	if _, err := other.fleet.Authenticate(t.Context(), w.certificate(second)); refused(err) != agentapi.RefusalUnauthorized {
+	if _, err := other.fleet.Authenticate(t.Context(), w.certificate(third)); refused(err) != agentapi.RefusalUnauthorized {
 		t.Errorf("at another console: got %v, want %s", err, agentapi.RefusalUnauthorized)
 	}
 }

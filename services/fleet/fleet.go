@@ -160,7 +160,7 @@ func (s *Service) Enrol(ctx context.Context, r agentapi.EnrolRequest) (agentapi.
 		}
 		answer = s.certificate(id, cert, expires)
 		if token.Agent != "" {
-			return s.replaceCertificate(ctx, tx, id, hash, expires)
+			return s.replaceCertificate(ctx, tx, id, nil, hash, expires)
 		}
 		if err := tx.InsertAgent(ctx, db.Agent{
 			ID: id, Zone: token.Zone, CertificateHash: hash, ExpiresAt: expires,
@@ -195,8 +195,8 @@ func (s *Service) lockToken(ctx context.Context, tx *db.Tx, secret string) (db.T
 	return token, err
 }
 
-func (s *Service) replaceCertificate(ctx context.Context, tx *db.Tx, id services.AgentID, hash []byte, expires time.Time) error {
-	ok, err := tx.SetAgentCertificate(ctx, id, hash, expires)
+func (s *Service) replaceCertificate(ctx context.Context, tx *db.Tx, id services.AgentID, former, hash []byte, expires time.Time) error {
+	ok, err := tx.SetAgentCertificate(ctx, id, former, hash, expires)
 	if err == nil && !ok {
 		err = refuse(agentapi.RefusalRevoked, "this agent was revoked; ask an operator")
 	}
@@ -207,32 +207,35 @@ func (s *Service) certificate(id services.AgentID, cert string, expires time.Tim
 	return agentapi.Certificate{AgentID: string(id), Certificate: cert, CA: s.authority.pem, ExpiresAt: expires}
 }
 
-// Authenticate finds the agent of a client certificate that TLS has verified.
+// Authenticate finds the agent of a client certificate that TLS has verified;
+// its CertificateHash is that certificate's.
 func (s *Service) Authenticate(ctx context.Context, cert *x509.Certificate) (db.Agent, error) {
 	a, ok, err := s.db.Agent(ctx, services.AgentID(cert.Subject.CommonName))
 	if err != nil {
 		return a, err
 	}
-	sum := sha256.Sum256(cert.Raw)
+	hash := sha256.Sum256(cert.Raw)
 	switch {
 	case !ok:
 		return a, refuse(agentapi.RefusalUnauthorized, "this console knows no such agent; enrol again")
 	case a.RevokedAt != nil:
 		return a, refuse(agentapi.RefusalRevoked, "this agent was revoked; ask an operator")
-	case subtle.ConstantTimeCompare(sum[:], a.CertificateHash) != 1 && subtle.ConstantTimeCompare(sum[:], a.FormerHash) != 1:
+	case subtle.ConstantTimeCompare(hash[:], a.CertificateHash) != 1 && subtle.ConstantTimeCompare(hash[:], a.FormerHash) != 1:
 		return a, refuse(agentapi.RefusalUnauthorized, "this certificate was replaced by a newer one; enrol again")
 	}
+	a.CertificateHash = hash[:]
 	return a, nil
 }
 
-// Renew gives an agent a new certificate; the one it has stays good until the
-// new one is used or it expires, so that a lost answer locks nobody out.
+// Renew gives an agent, as Authenticate found it, a new certificate. The one it
+// came with stays good until the next renewal, or until it expires, so that a
+// lost answer locks nobody out.
 func (s *Service) Renew(ctx context.Context, a db.Agent, r agentapi.RenewRequest) (agentapi.Certificate, error) {
 	cert, hash, expires, err := s.authority.signAgent(a.ID, r.CSR, s.now())
 	if err != nil {
 		return agentapi.Certificate{}, err
 	}
-	err = s.db.Tx(ctx, func(tx *db.Tx) error { return s.replaceCertificate(ctx, tx, a.ID, hash, expires) })
+	err = s.db.Tx(ctx, func(tx *db.Tx) error { return s.replaceCertificate(ctx, tx, a.ID, a.CertificateHash, hash, expires) })
 	return s.certificate(a.ID, cert, expires), err
 }
 
