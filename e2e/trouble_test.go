@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -146,4 +147,28 @@ func TestBulkAttachIsAllOrNothing(t *testing.T) {
 	for _, id := range []string{h100, other} {
 		must(t, expect.Locator(p.Locator(fmt.Sprintf(`#row-%s [data-state="attaching"]`, id))).ToBeVisible(), "see both attaching")
 	}
+}
+
+// htmx connects by itself; the console's own scripts may come after that.
+func TestThePageKnowsThatItIsLiveThoughItsScriptsComeLate(t *testing.T) {
+	c := newConsole(t)
+	p := signIn(t, c, lab.TenantA, visit{})
+	connected := make(chan struct{})
+	p.OnResponse(func(r playwright.Response) {
+		if strings.Contains(r.URL(), "/events") {
+			close(connected)
+		}
+	})
+	must(t, p.Route("**/static/js/app.js*", func(r playwright.Route) {
+		go func() {
+			select {
+			case <-connected:
+			case <-time.After(patience * time.Millisecond):
+				p.note("the stream did not connect while the scripts were missing")
+			}
+			_ = r.Continue()
+		}()
+	}), "hold the scripts back")
+	p.visit(t, "/gpus")
+	must(t, expect.Locator(p.Locator(`#live[data-live-state="live"]`)).ToBeVisible(), "see the page live")
 }

@@ -51,7 +51,7 @@ func newPages(o Options, m *metrics) (*echo.Echo, error) {
 
 func assets() layout.Assets {
 	return layout.Assets{
-		CSS: static.Path("css/app.css"), HTMX: static.Path("vendor/htmx.min.js"), SSE: static.Path("vendor/hx-sse.min.js"),
+		CSS: static.Path("css/app.css"), HTMX: static.Path("vendor/htmx.js"),
 		App: static.Path("js/app.js"), Icon: static.Path("img/berth.svg"), Font: static.Prefix + "fonts/inter-latin.woff2",
 	}
 }

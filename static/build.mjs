@@ -3,7 +3,7 @@
 // all that came from npm. Whatever stood there before goes first, so that a
 // file taken out of the sources leaves the binary as well.
 import { execFileSync } from 'node:child_process';
-import { cpSync, existsSync, mkdirSync, readdirSync, rmSync } from 'node:fs';
+import { cpSync, existsSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
@@ -12,8 +12,6 @@ const from = (name) => join(here, 'node_modules', name);
 const to = (name) => join(here, 'dist', name);
 
 const vendored = {
-  'htmx.org/dist/htmx.min.js': 'vendor/htmx.min.js',
-  'htmx.org/dist/ext/hx-sse.min.js': 'vendor/hx-sse.min.js',
   'htmx.org/LICENSE': 'licenses/htmx.txt',
   'tailwindcss/LICENSE': 'licenses/tailwindcss.txt',
   'daisyui/LICENSE': 'licenses/daisyui.txt',
@@ -40,6 +38,13 @@ function copy() {
   if (existsSync(join(here, 'img'))) cpSync(join(here, 'img'), to('img'), { recursive: true });
 }
 
+// htmx starts as soon as it has run, and then needs its extension: one file, so
+// that nothing comes between them.
+function htmx() {
+  const parts = ['htmx.org/dist/htmx.min.js', 'htmx.org/dist/ext/hx-sse.min.js'].map((name) => readFileSync(from(name), 'utf8'));
+  writeFileSync(to('vendor/htmx.js'), parts.map((text) => text.replace(/^\/\/# sourceMappingURL=.*$/m, '')).join('\n;\n'));
+}
+
 function style() {
   const tailwind = from('@tailwindcss/cli/dist/index.mjs');
   execFileSync(
@@ -51,4 +56,6 @@ function style() {
 
 empty();
 copy();
+mkdirSync(to('vendor'), { recursive: true });
+htmx();
 style();

@@ -44,11 +44,14 @@ export function live() {
   window.addEventListener('pagehide', () => (leaving = true));
   window.addEventListener('pageshow', () => (leaving = false));
 
-  stream.addEventListener('htmx:sse:after:connection', () => {
+  const connected = () => {
     heard = Date.now();
     show(on);
     if (connections++ > 0) htmx.trigger(document.body, 'refresh');
-  });
+  };
+  stream.addEventListener('htmx:sse:after:connection', connected);
+  // htmx does not wait for this module; the first connection may be there already.
+  if (stream._htmx?.sse) connected();
   stream.addEventListener('htmx:sse:before:message', () => {
     heard = Date.now();
     show(on);

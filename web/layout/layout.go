@@ -19,8 +19,7 @@ import (
 // Assets are the URLs of the built files, with their versions.
 type Assets struct {
 	CSS  string // css/app.css
-	HTMX string // vendor/htmx.min.js
-	SSE  string // vendor/hx-sse.min.js
+	HTMX string // vendor/htmx.js, with its extension for event streams
 	App  string // js/app.js
 	Icon string // img/berth.svg
 	Font string // fonts/inter-latin.woff2, without a version: the style sheet names it so

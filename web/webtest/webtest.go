@@ -24,7 +24,7 @@ var Now = time.Date(2025, 12, 1, 14, 2, 31, 0, time.UTC)
 // Frame is a frame for pages of tests.
 func Frame() layout.Frame {
 	return layout.Frame{
-		Assets: layout.Assets{CSS: "/static/css/app.css", HTMX: "/static/vendor/htmx.min.js", SSE: "/static/vendor/hx-sse.min.js",
+		Assets: layout.Assets{CSS: "/static/css/app.css", HTMX: "/static/vendor/htmx.js",
 			App: "/static/js/app.js", Icon: "/static/img/berth.svg", Font: "/static/fonts/inter-latin.woff2"},
 		Path: "/gpus?state=attached", Now: Now,
 	}
