@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -154,9 +155,10 @@ func TestThePageKnowsThatItIsLiveThoughItsScriptsComeLate(t *testing.T) {
 	c := newConsole(t)
 	p := signIn(t, c, lab.TenantA, visit{})
 	connected := make(chan struct{})
+	once := sync.OnceFunc(func() { close(connected) })
 	p.OnResponse(func(r playwright.Response) {
-		if strings.Contains(r.URL(), "/events") {
-			close(connected)
+		if strings.Contains(r.URL(), "/events") && strings.HasSuffix(r.Request().Headers()["referer"], "/gpus") {
+			once()
 		}
 	})
 	must(t, p.Route("**/static/js/app.js*", func(r playwright.Route) {
