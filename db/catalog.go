@@ -23,12 +23,6 @@ func (s Store) Zones(ctx context.Context) ([]Zone, error) {
 	return zones, err
 }
 
-// Zone finds a zone.
-func (s Store) Zone(ctx context.Context, id string) (z Zone, ok bool, err error) {
-	ok, err = s.found(ctx, &z, "find zone", `select id, region_id, storage from zones where id = $1`, id)
-	return z, ok, err
-}
-
 // Models lists the catalogue by name.
 func (s Store) Models(ctx context.Context) ([]catalog.Model, error) {
 	var rows []struct {

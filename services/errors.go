@@ -125,6 +125,11 @@ func Invalid(field string, code Code, args map[string]any) *Error {
 	return &Error{Kind: KindInvalid, Violations: []Violation{{Code: code, Field: field, Args: args}}}
 }
 
+// NoneOf reports that a form field holds none of its possible values, and names them.
+func NoneOf(field, value string, possible ...string) *Error {
+	return Invalid(field, CodeInvalidValue, map[string]any{"Value": value, "Allowed": strings.Join(possible, ", ")})
+}
+
 // NotFound reports that there is no such object, or that it is somebody else's.
 func NotFound(what, id string) *Error {
 	return Fail(KindNotFound, CodeNotFound, map[string]any{"What": what, "ID": id})

@@ -57,8 +57,7 @@ type Types []VMType
 func (ts Types) Resolve(name string, performance Performance) (VMType, error) {
 	name = strings.TrimSpace(name)
 	if performance != "" && !performance.Valid() {
-		return VMType{}, services.Invalid("performance", services.CodeInvalidValue,
-			map[string]any{"Value": string(performance), "Allowed": "highest, high, medium"})
+		return VMType{}, services.NoneOf("performance", string(performance), string(Highest), string(High), string(Medium))
 	}
 	if i := slices.IndexFunc(ts, func(t VMType) bool { return t.Name == name }); i >= 0 {
 		return ts[i], nil

@@ -54,8 +54,7 @@ func (s *Service) draft(ctx context.Context, tx *db.Tx, a services.Actor, in All
 		generation = offer.Oldest()
 	}
 	if !offer.Allows(generation) {
-		return db.GPU{}, services.Invalid("generation", services.CodeInvalidValue,
-			map[string]any{"Value": generation, "Allowed": strings.Join(offer.Generations, ", ")})
+		return db.GPU{}, services.NoneOf("generation", generation, offer.Generations...)
 	}
 	id, err := services.NewID[services.GPUID](s.random)
 	if err != nil {
@@ -77,11 +76,18 @@ func findZone(ctx context.Context, tx *db.Tx, id string) (db.Zone, error) {
 	if id == "" {
 		return db.Zone{}, services.Invalid("zone", services.CodeRequired, nil)
 	}
-	zone, ok, err := tx.Zone(ctx, id)
-	if err == nil && !ok {
-		err = services.Invalid("zone", services.CodeInvalidValue, map[string]any{"Value": id})
+	zones, err := tx.Zones(ctx)
+	if err != nil {
+		return db.Zone{}, err
 	}
-	return zone, err
+	names := make([]string, 0, len(zones))
+	for _, z := range zones {
+		if z.ID == id {
+			return z, nil
+		}
+		names = append(names, z.ID)
+	}
+	return db.Zone{}, services.NoneOf("zone", id, names...)
 }
 
 func findOffer(ctx context.Context, tx *db.Tx, model string, zone db.Zone) (catalog.Offer, error) {

@@ -3,7 +3,6 @@ package compute
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 
 	"golang.org/x/crypto/ssh"
@@ -132,7 +131,7 @@ func tenancyOf(t catalog.Tenancy) (catalog.Tenancy, error) {
 		return catalog.TenancyDefault, nil
 	}
 	if !t.Valid() {
-		return t, services.Invalid("tenancy", services.CodeInvalidValue, map[string]any{"Value": string(t), "Allowed": "default, dedicated"})
+		return t, services.NoneOf("tenancy", string(t), string(catalog.TenancyDefault), string(catalog.TenancyDedicated))
 	}
 	return t, nil
 }
@@ -145,10 +144,14 @@ func findImage(ctx context.Context, tx *db.Tx, id string) (string, error) {
 	if id == "" && len(images) > 0 {
 		return images[0].ID, nil
 	}
-	if !slices.ContainsFunc(images, func(m catalog.Image) bool { return m.ID == id }) {
-		return "", services.Invalid("image", services.CodeInvalidValue, map[string]any{"Value": id})
+	names := make([]string, 0, len(images))
+	for _, m := range images {
+		if m.ID == id {
+			return id, nil
+		}
+		names = append(names, m.ID)
 	}
-	return id, nil
+	return "", services.NoneOf("image", id, names...)
 }
 
 // publicKey refuses what is not one SSH public key, a private key above all.

@@ -12,8 +12,7 @@ import (
 // Refusals: invalid-value, wrong-state and busy (conflict), no-capacity.
 func (s *Service) Power(ctx context.Context, a services.Actor, id services.VMID, action services.PowerAction, key string) error {
 	if !action.Valid() {
-		return services.Invalid("action", services.CodeInvalidValue,
-			map[string]any{"Value": string(action), "Allowed": "start, stop, reboot, stop-start"})
+		return services.NoneOf("action", string(action), "start", "stop", "reboot", "stop-start")
 	}
 	_, err := s.once(ctx, a, key, vmWrite{VM: id, Doing: "power", Detail: action}, func(tx *db.Tx) (string, error) {
 		vm, err := lockVM(ctx, tx, a, id)

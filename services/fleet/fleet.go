@@ -127,7 +127,7 @@ func (s *Service) checkZone(ctx context.Context, zone string) error {
 		}
 		names = append(names, z.ID)
 	}
-	return services.Invalid("zone", services.CodeInvalidValue, map[string]any{"Value": zone, "Allowed": strings.Join(names, ", ")})
+	return services.NoneOf("zone", zone, names...)
 }
 
 func hashSecret(secret string) []byte {

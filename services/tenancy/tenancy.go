@@ -9,6 +9,7 @@ import (
 	"encoding/base64"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -239,12 +240,14 @@ func (s *Service) LookIn(ctx context.Context, x Session, region string) error {
 	if err != nil {
 		return err
 	}
-	known := region == ""
+	regions := []string{}
 	for _, z := range zones {
-		known = known || z.Region == region
+		if !slices.Contains(regions, z.Region) {
+			regions = append(regions, z.Region)
+		}
 	}
-	if !known {
-		return services.Invalid("region", services.CodeInvalidValue, map[string]any{"Value": region})
+	if region != "" && !slices.Contains(regions, region) {
+		return services.NoneOf("region", region, regions...)
 	}
 	return s.db.SetSessionView(ctx, hashToken(x.Token), x.Account, region)
 }
