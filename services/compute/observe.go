@@ -129,9 +129,12 @@ func (s *Service) sawPower(ctx context.Context, tx *db.Tx, vm *db.VM, o Observat
 	return tx.Announce(ctx, vm.Account, vm.ID)
 }
 
-// powerEvent names the event of what was seen; passing states have none.
+// powerEvent names the event of what was seen; passing states have none, and
+// neither has a VM that was made and is not started yet.
 func powerEvent(before, after db.VM) string {
 	switch {
+	case before.Power == services.PowerPending && after.Power == services.PowerStopped:
+		return ""
 	case after.SeenReboots > before.SeenReboots:
 		return "vm.rebooted"
 	case after.Power == before.Power:

@@ -192,6 +192,9 @@ func TestReleasedAndBuiltInGPUsCannotBeChanged(t *testing.T) {
 		if doc.Find(`.page-head [data-state="`+state+`"]`).Length() != 1 {
 			t.Errorf("%s does not show", state)
 		}
+		if held := strings.Contains(webtest.Text(doc.Find("main .facts")), "Held by"); held != (state == "built-in") {
+			t.Errorf("%s: named as held: %v", state, held)
+		}
 	}
 }
 

@@ -266,6 +266,14 @@ func TestBuiltInGPUsComeWithoutForms(t *testing.T) {
 	if doc.Find(`form[action$="/gpus"]`).Length() != 0 {
 		t.Error("the machine takes flexible GPUs")
 	}
+	if doc.Find(`a[href$="/resize"]`).Length() != 0 {
+		t.Error("the machine is led to a resize that can't be")
+	}
+	r := resize(services.PowerStopped)
+	r.VM.Inference, r.Fits = true, nil
+	if got := webtest.Text(webtest.Both(t, vms.ResizeView(r)).Find("main")); strings.Contains(got, "any type will do") || !strings.Contains(got, "come with its type") {
+		t.Errorf("the form says %q", got)
+	}
 }
 
 func TestSpecificationStandsAgainstTheLimits(t *testing.T) {
