@@ -174,3 +174,21 @@ func TestThePageKnowsThatItIsLiveThoughItsScriptsComeLate(t *testing.T) {
 	p.visit(t, "/gpus")
 	must(t, expect.Locator(p.Locator(`#live[data-live-state="live"]`)).ToBeVisible(), "see the page live")
 }
+
+func TestAStreamThatFailsAtFirstIsTriedAgain(t *testing.T) {
+	c := newConsole(t)
+	p := signIn(t, c, lab.TenantA, visit{})
+	p.expectStatus(503)
+	failing := 2
+	must(t, p.Route("**/events*", func(r playwright.Route) {
+		if failing == 0 {
+			_ = r.Continue()
+			return
+		}
+		failing--
+		_ = r.Fulfill(playwright.RouteFulfillOptions{Status: new(503)})
+	}), "let the stream fail twice")
+	p.visit(t, "/gpus")
+	must(t, expect.Locator(p.Locator(`#live[data-live-state="lost"]`)).ToBeVisible(), "see that the page is not live")
+	must(t, expect.Locator(p.Locator(`#live[data-live-state="live"]`)).ToBeVisible(), "see it live again")
+}

@@ -10,6 +10,10 @@ const clock = () => new Date().toLocaleTimeString(language());
 // for longer than this is dead, though nobody closed it.
 const SILENCE_MS = 40_000;
 
+// How long the first connection may take. It may also have failed before this
+// module was there to hear of it.
+const FIRST_MS = 5_000;
+
 function show(state) {
   const box = document.getElementById('live');
   if (!box || box.dataset.liveState === state.name) {
@@ -38,9 +42,15 @@ export function live() {
   let connections = 0;
   let leaving = false;
   let heard = Date.now();
+  const connect = () => {
+    heard = Date.now();
+    htmx.ajax('GET', stream.getAttribute('hx-sse:connect'), { source: stream });
+  };
   setInterval(() => {
-    if (!document.hidden && Date.now() - heard > SILENCE_MS) show(lost);
-  }, 5_000);
+    if (document.hidden || Date.now() - heard < (connections > 0 ? SILENCE_MS : FIRST_MS)) return;
+    show(lost);
+    if (connections === 0) connect();
+  }, 2_000);
   window.addEventListener('pagehide', () => (leaving = true));
   window.addEventListener('pageshow', () => (leaving = false));
 
@@ -57,7 +67,9 @@ export function live() {
     show(on);
   });
   stream.addEventListener('htmx:sse:before:connection', (event) => {
-    if (event.detail.connection.attempt > 0 && !leaving && !document.hidden) show(lost);
+    const again = event.detail.connection.attempt > 0;
+    if (!again && connections > 0) event.preventDefault(); // one that was slow came after all
+    else if (again && !leaving && !document.hidden) show(lost);
   });
   stream.addEventListener('htmx:sse:error', (event) => {
     if (event.detail.status === 401) leave();
@@ -69,6 +81,6 @@ export function live() {
   stream.addEventListener('htmx:finally:request', () => {
     if (connections > 0 || leaving) return;
     show(lost);
-    setTimeout(() => htmx.ajax('GET', stream.getAttribute('hx-sse:connect'), { source: stream }), 2000);
+    setTimeout(connect, 2000);
   });
 }
