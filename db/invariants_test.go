@@ -6,55 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lib/pq"
-
 	"berth/db"
 	"berth/services"
 )
-
-// What must never be in the books is refused by the schema, whoever writes.
-func TestTheSchemaRefusesWhatMustNeverBe(t *testing.T) {
-	const gpu = `insert into gpus (id, account_id, kind, name, model_id, region_id, zone_id, card_id, state, vm_id, state_since, created_at, released_at) values `
-	tests := map[string]string{
-		"two open GPUs on one card":           gpu + `('fgpu-00000002', 'acc-00000001', 'flexible', 'x', 'nvidia-l40', 'eu-west-2', 'eu-west-2a', 'card-00000001', 'allocated', null, now(), '2026-01-01', null)`,
-		"an allocated GPU with a VM":          `update gpus set vm_id = 'i-00000001'`,
-		"an attached GPU without one":         `update gpus set state = 'attached'`,
-		"an attaching GPU without one":        `update gpus set state = 'attaching'`,
-		"a detaching GPU without one":         `update gpus set state = 'detaching'`,
-		"a state that is none":                `update gpus set state = 'lost', vm_id = 'i-00000001'`,
-		"an open GPU without a state":         `update gpus set state = null`,
-		"a released GPU with a state":         `update gpus set released_at = now()`,
-		"a GPU on a VM of another zone":       `update gpus set state = 'attached', vm_id = 'i-00000001', zone_id = 'eu-west-2b'`,
-		"a built-in GPU with a state":         gpu + `('fgpu-00000002', 'acc-00000001', 'built-in', 'x', 'nvidia-l40', 'eu-west-2', 'eu-west-2a', 'card-00000002', 'attached', 'i-00000001', now(), '2026-01-01', null)`,
-		"GPUs of two models on one VM":        `with a as (update gpus set state = 'attached', vm_id = 'i-00000001') ` + gpu + `('fgpu-00000002', 'acc-00000001', 'flexible', 'x', 'nvidia-h100', 'eu-west-2', 'eu-west-2a', 'card-00000002', 'attached', 'i-00000001', now(), '2026-01-01', null)`,
-		"a card condition that is none":       `update cards set condition = 'tired'`,
-		"a power that is none":                `update vms set power = 'sleeping'`,
-		"a deleted VM that is wanted running": `update vms set deleted_at = now()`,
-		"a VM without cores":                  `update vms set vcores = 0`,
-		"a GPU without a name":                `update gpus set name = ''`,
-		"a GPU of a card that is not":         `update gpus set card_id = 'card-99999999'`,
-		"two open operations of one VM": `insert into operations (id, vm_id, account_id, kind, state, deadline, created_at)
-			select 'op-0000000' || i, 'i-00000001', 'acc-00000001', 'stop', 'running', now(), now() from generate_series(1, 2) i`,
-		"an operation that ended and runs": `insert into operations (id, vm_id, account_id, kind, state, deadline, created_at, ended_at)
-			values ('op-00000001', 'i-00000001', 'acc-00000001', 'stop', 'running', now(), '2026-01-01', now())`,
-		"a quota below 0": `insert into quotas (account_id, region_id, model_id, max) values ('acc-00000001', 'eu-west-2', 'nvidia-l40', -1)`,
-	}
-	b := newBerthed(t)
-	for name, q := range tests {
-		t.Run(name, func(t *testing.T) {
-			tx, err := b.raw.BeginTxx(t.Context(), nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer func() { _ = tx.Rollback() }()
-			_, err = tx.ExecContext(t.Context(), q)
-			e, ok := errors.AsType[*pq.Error](err)
-			if !ok || e.Code.Class() != "23" {
-				t.Errorf("got %v, want an integrity constraint to refuse it", err)
-			}
-		})
-	}
-}
 
 func TestACardNamesItsHolderWhoeverWritesTheGPU(t *testing.T) {
 	b := newBerthed(t)
