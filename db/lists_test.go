@@ -5,6 +5,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"berth/db"
 	"berth/services"
@@ -159,5 +162,128 @@ func TestCountsAreThoseOfTheList(t *testing.T) {
 	power, err := b.CountVMs(t.Context(), db.VMFilter{Account: b.account})
 	if err != nil || fmt.Sprint(power) == "[]" {
 		t.Errorf("VMs: %v, %v", power, err)
+	}
+}
+
+// set is what a filter may ask for, one thing each: as it is of the row that is
+// looked for, and as it is of none.
+type set[F any] struct {
+	name         string
+	right, wrong func(*F)
+}
+
+// combine lists a filter that asks for nothing, and then every combination.
+func combine[F any](base F, parts []set[F]) []F {
+	all := []F{base}
+	for _, p := range parts {
+		for _, f := range slices.Clone(all) {
+			p.right(&f)
+			all = append(all, f)
+		}
+	}
+	return all
+}
+
+// filters checks a list and its parts: every combination of what is right finds
+// the row, and each wrong one alone finds nothing.
+func filters[F any](t *testing.T, base F, parts []set[F], find func(F) (int, error)) {
+	t.Helper()
+	for _, f := range combine(base, parts) {
+		if n, err := find(f); err != nil || n != 1 {
+			t.Errorf("%+v: found %d, %v; want 1", f, n, err)
+		}
+	}
+	for _, p := range parts {
+		f := base
+		p.wrong(&f)
+		if n, err := find(f); err != nil || n != 0 {
+			t.Errorf("another %s: found %d, %v; want none", p.name, n, err)
+		}
+	}
+}
+
+func TestEveryFilterKeepsWhatMatches(t *testing.T) {
+	b := newBerthed(t)
+	ctx := t.Context()
+	for _, sort := range []string{"", "created", "name", "-name"} {
+		filters(t, db.GPUFilter{Account: b.account, Sort: sort}, []set[db.GPUFilter]{
+			{"text", func(f *db.GPUFilter) { f.Query = "ON" }, func(f *db.GPUFilter) { f.Query = "two" }},
+			{"region", func(f *db.GPUFilter) { f.Region = "eu-west-2" }, func(f *db.GPUFilter) { f.Region = "hikube" }},
+			{"zone", func(f *db.GPUFilter) { f.Zone = "eu-west-2a" }, func(f *db.GPUFilter) { f.Zone = "eu-west-2b" }},
+			{"model", func(f *db.GPUFilter) { f.Model = "nvidia-l40" }, func(f *db.GPUFilter) { f.Model = "nvidia-l40s" }},
+			{"state", func(f *db.GPUFilter) { f.States = []services.GPUState{services.GPUAttached, services.GPUAllocated} },
+				func(f *db.GPUFilter) { f.States = []services.GPUState{services.GPUAttached} }},
+			{"page", func(f *db.GPUFilter) { f.Limit = 1 }, func(f *db.GPUFilter) { f.After = b.gpu }},
+		}, func(f db.GPUFilter) (int, error) {
+			rows, err := b.ListGPUs(ctx, f)
+			if err != nil {
+				return 0, err
+			}
+			_, err = b.CountGPUs(ctx, f)
+			return len(rows), err
+		})
+		filters(t, db.VMFilter{Account: b.account, Sort: sort}, []set[db.VMFilter]{
+			{"text", func(f *db.VMFilter) { f.Query = "EB" }, func(f *db.VMFilter) { f.Query = "two" }},
+			{"region", func(f *db.VMFilter) { f.Region = "eu-west-2" }, func(f *db.VMFilter) { f.Region = "hikube" }},
+			{"zone", func(f *db.VMFilter) { f.Zone = "eu-west-2a" }, func(f *db.VMFilter) { f.Zone = "eu-west-2b" }},
+			{"power", func(f *db.VMFilter) { f.Power = services.PowerPending }, func(f *db.VMFilter) { f.Power = services.PowerStopped }},
+			{"page", func(f *db.VMFilter) { f.Limit = 1 }, func(f *db.VMFilter) { f.After = b.vm }},
+		}, func(f db.VMFilter) (int, error) {
+			rows, err := b.ListVMs(ctx, f)
+			if err != nil {
+				return 0, err
+			}
+			_, err = b.CountVMs(ctx, f)
+			return len(rows), err
+		})
+	}
+}
+
+func TestEveryFilterOfEventsKeepsWhatMatches(t *testing.T) {
+	b := newBerthed(t)
+	b.change(t, func(tx *db.Tx) error {
+		return tx.InsertEvent(t.Context(), db.Event{At: time.Now(), Kind: "gpu.renamed", Actor: services.ActorConsole},
+			db.Subject{Account: b.account, GPU: b.gpu, VM: b.vm})
+	})
+	rows, err := b.ListEvents(t.Context(), db.EventFilter{Account: b.account})
+	if err != nil || len(rows) != 1 {
+		t.Fatalf("got %v, %v; want one event", rows, err)
+	}
+	id := rows[0].ID
+	filters(t, db.EventFilter{Account: b.account}, []set[db.EventFilter]{
+		{"GPU", func(f *db.EventFilter) { f.GPU = b.gpu }, func(f *db.EventFilter) { f.GPU = "fgpu-00000009" }},
+		{"VM", func(f *db.EventFilter) { f.VM = b.vm }, func(f *db.EventFilter) { f.VM = "i-00000009" }},
+		{"kind", func(f *db.EventFilter) { f.Kinds = []string{"vm.stopped", "gpu.renamed"} }, func(f *db.EventFilter) { f.Kinds = []string{"vm.stopped"} }},
+		{"family", func(f *db.EventFilter) { f.Family = "gpu" }, func(f *db.EventFilter) { f.Family = "gp" }},
+		{"end", func(f *db.EventFilter) { f.Before = id + 1 }, func(f *db.EventFilter) { f.Before = id }},
+		{"page", func(f *db.EventFilter) { f.Limit = 1 }, func(f *db.EventFilter) { f.Before = 1 }},
+	}, func(f db.EventFilter) (int, error) {
+		rows, err := b.ListEvents(t.Context(), f)
+		return len(rows), err
+	})
+}
+
+// Who reads on from a row that has meanwhile gone misses nothing behind it.
+func TestAPageGoesOnBehindARowThatIsGone(t *testing.T) {
+	b := newBerthed(t)
+	b.crowd(t, 10)
+	for _, sort := range []string{"", "created", "name", "-name"} {
+		f := db.GPUFilter{Account: b.account, Sort: sort}
+		before, err := b.ListGPUs(t.Context(), f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.After = before[3].ID
+		b.change(t, func(tx *db.Tx) error {
+			_, err := tx.MoveGPU(t.Context(), db.Move{
+				GPU: f.After, From: []services.GPUState{services.GPUAllocated}, Event: db.Event{At: time.Now(), Kind: "gpu.released", Actor: services.ActorConsole},
+			})
+			return err
+		})
+		rest, err := b.ListGPUs(t.Context(), f)
+		gpu := func(g db.GPU) services.GPUID { return g.ID }
+		if diff := cmp.Diff(ids(before[4:], gpu), ids(rest, gpu)); err != nil || diff != "" {
+			t.Errorf("sorted by %q: %v %s", sort, err, diff)
+		}
 	}
 }
