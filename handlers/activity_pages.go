@@ -51,26 +51,35 @@ func activityQuery(q url.Values) urls.ActivityQuery {
 }
 
 func (h activityPages) show(r *request, view func(pages.Page) templ.Component) error {
-	p := pages.Page{Query: activityQuery(r.QueryParams())}
-	var err error
-	if p.Shell, err = r.shell(); err != nil {
-		return err
-	}
-	if p.About, err = h.about(r, p.Query); err != nil {
-		return err
-	}
-	found, err := h.events.List(r.ctx(), activity.Filter{
-		Account: r.account(), GPU: services.GPUID(p.Query.GPU), VM: services.VMID(p.Query.VM), Family: p.Query.Kind,
-		Before: p.Query.Before, Limit: pageRows,
-	})
+	p, err := h.build(r, activityQuery(r.QueryParams()))
 	if err != nil {
 		return err
 	}
-	p.Next = found.Next
-	if p.Events, err = happenings(found.Events); err != nil {
-		return err
-	}
 	return r.render(http.StatusOK, view(p))
+}
+
+func (h activityPages) build(r *request, q urls.ActivityQuery) (pages.Page, error) {
+	p := pages.Page{Query: q}
+	var err error
+	if p.Shell, err = r.shell(); err != nil {
+		return p, err
+	}
+	if p.About, err = h.about(r, q); err != nil {
+		return p, err
+	}
+	found, err := h.events.List(r.ctx(), activity.Filter{
+		Account: r.account(), GPU: services.GPUID(q.GPU), VM: services.VMID(q.VM), Family: q.Kind, Before: q.Before, Limit: pageRows,
+	})
+	if err != nil {
+		return p, err
+	}
+	if len(found.Events) == 0 && q.Before > 0 { // nothing is older
+		q.Before = 0
+		return h.build(r, q)
+	}
+	p.Next = found.Next
+	p.Events, err = happenings(found.Events)
+	return p, err
 }
 
 // about is the name of the object that the query asks for.

@@ -68,7 +68,9 @@ func TestEveryWriteIsDoneOnceUnderItsKey(t *testing.T) {
 	vm := string(w.addVM(h, w.actor(alice, "Alpha", services.RoleOwner), "trainer", "u1.2xlarge"))
 	for i, c := range w.writes(h, gpu, vm) {
 		key := fmt.Sprintf("key %d", i)
-		send := func(key string) answer { return b.post(c.path, append(slices.Clone(c.fields), "idempotency_key", key)...) }
+		send := func(key string) answer {
+			return b.post(c.path, append(slices.Clone(c.fields), "idempotency_key", key)...)
+		}
 
 		before := w.written()
 		first := send(key).leads("/")

@@ -95,6 +95,10 @@ func (h gpuPages) buildList(r *request, q urls.GPUQuery) (gpus.List, error) {
 	if err != nil {
 		return l, err
 	}
+	if len(page.GPUs) == 0 && q.After != "" { // its rows have gone
+		q.After = ""
+		return h.buildList(r, q)
+	}
 	l.Rows, l.Next, l.Counts = gpuRows(page.GPUs), page.Next, gpuCounts(page.Counts)
 	if err := h.addFilters(r, &l); err != nil || !l.CanWrite() {
 		return l, err

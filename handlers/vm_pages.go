@@ -56,28 +56,37 @@ func vmQuery(q url.Values) urls.VMQuery {
 }
 
 func (h vmPages) showList(r *request, view func(vms.List) templ.Component) error {
-	q := vmQuery(r.QueryParams())
+	l, err := h.buildList(r, vmQuery(r.QueryParams()))
+	if err != nil {
+		return err
+	}
+	return r.render(http.StatusOK, view(l))
+}
+
+// buildList makes the list of the account's VMs in the region looked at.
+func (h vmPages) buildList(r *request, q urls.VMQuery) (vms.List, error) {
 	l := vms.List{Query: q}
 	var err error
 	if l.Shell, err = r.shell(); err != nil {
-		return err
+		return l, err
 	}
 	page, err := h.vms.ListVMs(r.ctx(), compute.VMFilter{
 		Account: r.account(), Query: q.Text, Region: l.Region, Zone: q.Zone, Power: services.Power(q.Power), Sort: q.Sort,
 		After: q.After, Limit: pageRows,
 	})
 	if err != nil {
-		return err
+		return l, err
+	}
+	if len(page.VMs) == 0 && q.After != "" { // its rows have gone
+		q.After = ""
+		return h.buildList(r, q)
 	}
 	zones, err := h.places.Zones(r.ctx())
-	if err != nil {
-		return err
-	}
 	l.Rows, l.Next, l.Zones = vmRows(page.VMs), page.Next, zonesIn(zones, l.Region)
 	for _, c := range page.Counts {
 		l.Counts = append(l.Counts, vms.PowerCount{Power: c.Power, Count: c.Count})
 	}
-	return r.render(http.StatusOK, view(l))
+	return l, err
 }
 
 func vmRows(items []compute.VMListItem) []vms.Row {
