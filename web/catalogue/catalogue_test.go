@@ -4,11 +4,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/PuerkitoBio/goquery"
 	"github.com/google/go-cmp/cmp"
 
 	"berth/services"
 	"berth/services/catalog"
 	"berth/web/catalogue"
+	"berth/web/i18n"
 	"berth/web/layout"
 	"berth/web/urls"
 	"berth/web/webtest"
@@ -102,6 +104,66 @@ func TestFiltersShowWhatTheyAreSetTo(t *testing.T) {
 	}
 }
 
+// The address is all that a list is made from, so each link carries the rest of
+// it along.
+func TestLinksAndPartsKeepTheFilters(t *testing.T) {
+	query := urls.CatalogQuery{Region: "hikube", Memory: "80", Architecture: "Hopper", UseCase: "llm", FreeNow: true, Compare: []string{"nvidia-h100"}}
+	l := list(func(l *catalogue.List) { l.Query, l.Compared = query, []catalogue.Model{h100()} })
+	doc := webtest.Both(t, catalogue.ListView(l))
+	const filters = "architecture=Hopper&%sfree=now&memory=80&region=hikube&use_case=llm"
+	without := "/catalog?" + strings.Replace(filters, "%s", "", 1)
+	for what, c := range map[string]struct{ selector, attribute, want string }{
+		"one more to compare":      {"#model-nvidia-h200 .model-actions a", "href", "/catalog?" + strings.Replace(filters, "%s", "compare=nvidia-h100&compare=nvidia-h200&", 1)},
+		"one fewer to compare":     {"#model-nvidia-h100 .model-actions a[aria-current]", "href", without},
+		"the end of the comparing": {"section:has(.comparison) .text-link", "href", without},
+		"the part that changes":    {"#catalog", "hx-get", "/fragments/catalog?" + strings.Replace(filters, "%s", "compare=nvidia-h100&", 1)},
+	} {
+		if got := doc.Find(c.selector).First().AttrOr(c.attribute, ""); got != c.want {
+			t.Errorf("%s: got %q, want %q", what, got, c.want)
+		}
+	}
+	if form := doc.Find("form#catalog-filters"); form.AttrOr("method", "get") != "get" || form.AttrOr("action", "") != "/catalog" {
+		t.Error("the filters are not sent in the address")
+	}
+	names := []string{}
+	for _, field := range doc.Find("#catalog-filters select, #catalog-filters input[type=checkbox]").EachIter() {
+		names = append(names, field.AttrOr("name", ""))
+	}
+	if diff := cmp.Diff([]string{"region", "memory", "architecture", "use_case", "free"}, names); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestNoFilterIsSetUnlessAsked(t *testing.T) {
+	doc := webtest.Both(t, catalogue.ListView(list(nil)))
+	for _, choice := range doc.Find("#catalog-filters select").EachIter() {
+		if got := choice.Find("option[selected]"); got.Length() != 1 || got.AttrOr("value", "-") != "" {
+			t.Errorf("%s is set to %q", choice.AttrOr("name", ""), webtest.Text(got))
+		}
+	}
+	if doc.Find("#free-now[checked], #catalog-filters a").Length() > 0 {
+		t.Error("there is something to clear")
+	}
+	if got := webtest.Text(doc.Find(".pages-shown")); got != "2 of 5 models" {
+		t.Errorf("it says %q", got)
+	}
+}
+
+func TestBothLanguagesTellTheSame(t *testing.T) {
+	l := list(func(l *catalogue.List) { l.Compared = []catalogue.Model{h100()} })
+	for locale, want := range map[i18n.Locale][]string{
+		i18n.English: {"free now", "none free", "no limit", "Only built into inference types", "80,000 MiB"},
+		i18n.French:  {"libre", "aucun libre", "sans limite", "80\u00a0000 Mio"},
+	} {
+		text := webtest.Render(t, catalogue.ListView(l), locale).Find("main").Text()
+		for _, words := range want {
+			if !strings.Contains(text, words) {
+				t.Errorf("%s lacks %q", locale, words)
+			}
+		}
+	}
+}
+
 func TestNothingFoundSaysWhatToDo(t *testing.T) {
 	l := list(func(l *catalogue.List) { l.Models, l.Query.Architecture = nil, "Volta" })
 	doc := webtest.Both(t, catalogue.ListView(l))
@@ -166,6 +228,31 @@ func TestAModelsPageTellsLimitsQuotaAndTypes(t *testing.T) {
 	}
 	if doc.Find(`tr[data-id="ns-inf7-64c450r-2h100g"]`).Length() != 1 {
 		t.Error("the inference type is not there")
+	}
+}
+
+func TestAModelOnlyBuiltInHasNoLimitsToTell(t *testing.T) {
+	m := h200()
+	m.Types = []catalogue.Type{{Name: "ns-inf7-96c1000r-8h200", VCores: 96, MemoryMiB: 1000 << 10, GPUs: 8}}
+	doc := webtest.Both(t, catalogue.View(catalogue.Page{Shell: webtest.Shell(), Model: m}))
+	if text := webtest.Text(doc.Find("main")); !strings.Contains(text, "Only built into inference types") || !strings.Contains(text, "ns-inf7-96c1000r-8h200") {
+		t.Errorf("it says %q", text)
+	}
+	if doc.Find("[data-region]").Length() > 0 || doc.Find(`main a[href^="/gpus/new"]`).Length() > 0 {
+		t.Error("it is offered to be allocated")
+	}
+}
+
+func TestWithoutAFreeCardTheFormChoosesNoZone(t *testing.T) {
+	m := h100()
+	m.Offers[0].Zones[0].Free = false
+	l := list(func(l *catalogue.List) { l.Models = []catalogue.Model{m} })
+	for what, doc := range map[string]*goquery.Document{
+		"list": webtest.Both(t, catalogue.ListView(l)), "page": webtest.Both(t, catalogue.View(catalogue.Page{Shell: l.Shell, Model: m})),
+	} {
+		if doc.Find(`main a[href="/gpus/new?model=nvidia-h100"]`).Length() != 1 {
+			t.Errorf("the %s does not lead to the form", what)
+		}
 	}
 }
 
