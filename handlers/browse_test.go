@@ -44,8 +44,14 @@ func TestTheCatalogueIsFilteredAndComparedByItsAddress(t *testing.T) {
 		}
 	}
 	compared := b.get("/catalog?compare=nvidia-l40&compare=nvidia-h100&compare=nvidia-l40&compare=a&compare=b&compare=nvidia-l40s").wants(200)
-	if diff := cmp.Diff([]string{"/catalog/nvidia-h100", "/catalog/nvidia-l40"}, compared.found(".comparison thead a", "href")); diff != "" {
+	if diff := cmp.Diff([]string{"/catalog/nvidia-h100", "/catalog/nvidia-l40", "/catalog/nvidia-l40s"}, compared.found(".comparison thead a", "href")); diff != "" {
 		t.Error(diff)
+	}
+	unknown := b.get("/catalog?compare=a&compare=b&compare=c&compare=d").wants(200).lacks(".comparison") // models that are gone take no place
+	unknown.has(`.model-actions a[href="/catalog?compare=nvidia-l40"]`)
+	five := b.get("/catalog?compare=nvidia-l40&compare=nvidia-l40s&compare=nvidia-h100&compare=nvidia-h200&compare=nvidia-a100-80").wants(200)
+	if n := five.Find(".comparison thead a").Length(); n != 4 {
+		t.Errorf("%d models stand side by side, want 4", n)
 	}
 	b.get("/catalog/nvidia-h200").wants(200).says("Only built into inference types")
 	b.get("/catalog/nvidia-b300").wants(404)
@@ -128,17 +134,71 @@ func TestTheFleetIsForOperators(t *testing.T) {
 	w.visitor().get("/admin").leads("/login")
 }
 
-func TestErrorPagesSayWhatWrongIsAndNameTheRequest(t *testing.T) {
-	w := newWorld(t)
-	b := w.signIn(alice)
-	for path, status := range map[string]int{"/nowhere": 404, "/gpus/fgpu-00000000": 404, "/gpus/fgpu-xyz": 404, "/admin": 403, "/gpus?q=%00": 400} {
-		a := b.get(path).wants(status)
-		a.has(`.problem[data-status="` + strconv.Itoa(status) + `"] h1`).has(`main a[href="/"]`)
-		if got := a.found(".problem-request [data-copy]", "data-copy"); len(got) != 1 || got[0] == "" || got[0] != a.Header.Get("X-Request-Id") {
-			t.Errorf("%s names the request %v, its header %q", path, got, a.Header.Get("X-Request-Id"))
-		}
+// named fails where an error page does not name its status and its request.
+func (a answer) named(status int) {
+	a.w.t.Helper()
+	a.wants(status)
+	a.has(`.problem[data-status="` + strconv.Itoa(status) + `"] h1`).has(`main a[href="/"]`)
+	if got := a.found(".problem-request [data-copy]", "data-copy"); len(got) != 1 || got[0] == "" || got[0] != a.Header.Get("X-Request-Id") {
+		a.w.t.Errorf("%s names the request %v, its header %q", a.what, got, a.Header.Get("X-Request-Id"))
 	}
+}
+
+func TestErrorPagesSayWhatIsWrongAndNameTheRequest(t *testing.T) {
+	w := newWorld(t)
+	b, french := w.signIn(alice), w.signIn(bob)
+	french.post("/session/locale", "locale", "fr").leads("/")
+	const urlencoded = "application/x-www-form-urlencoded"
+	for path, status := range map[string]int{
+		"/nowhere": 404, "/gpus/fgpu-00000000": 404, "/gpus/fgpu-xyz": 404, "/catalog/%3Cb%3E": 404, "/activity?vm=i-00000000": 404, "/activity?gpu=x": 404,
+		"/admin": 403, "/fragments/admin": 403, "/gpus?q=%00": 400, "/catalog?region=%ff": 400, "/search?q=%zz": 400,
+	} {
+		b.get(path).named(status)
+		french.get(path).named(status)
+	}
+	b.raw("/gpus", "application/json", []byte("{}")).named(415)
+	b.raw("/gpus", urlencoded, []byte("name="+strings.Repeat("x", 2<<20))).named(413)
+	b.raw("/gpus", urlencoded, []byte("name=%00")).named(400)
+	b.post("/session/region", "region", "nowhere").named(422)
+	b.post("/gpus/bulk", "action", "release", "gpu", "fgpu-00000000").named(404)
+	w.signIn(vera).post("/gpus").named(403)
+	w.visitor().get("/nowhere").named(404)
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodDelete, w.pages.URL+"/gpus", nil)
 	w.must(err)
-	b.send(req).wants(405)
+	b.send(req).named(405)
+	if title := french.get("/nowhere").Find("h1").Text(); title != "Il n’y a rien ici" {
+		t.Errorf("in French it is called %q", title)
+	}
+}
+
+// A part of a page that is refused is a page of its own too, for its script shows
+// it in place of the rest.
+func TestAPartOfAPageThatIsRefusedSaysSo(t *testing.T) {
+	w := newWorld(t)
+	b := w.signIn(alice)
+	b.header.Set("HX-Request", "true")
+	b.header.Set("HX-Current-URL", w.pages.URL+"/gpus")
+	b.get("/fragments/gpus/fgpu-00000000").named(404)
+	b.post("/gpus/fgpu-00000000/release").named(404)
+	b.get("/fragments/vms/i-00000000/resize?type=%00").named(400)
+}
+
+func TestOddValuesOfAnAddressReadAsNone(t *testing.T) {
+	w := newWorld(t)
+	h := w.addHost("eu-west-2a", l40)
+	b := w.signIn(alice)
+	gpu := idIn(b.post("/gpus", "model", "nvidia-l40", "zone", "eu-west-2a").leads("/gpus/"))
+	vm := string(w.addVM(h, w.actor(alice, "Alpha", "owner"), "trainer", "u1.large"))
+	for path, id := range map[string]string{
+		"/gpus?state=%3Cb%3E": gpu, "/gpus?sort=x&sort=name": gpu, "/gpus?after=-1": gpu, "/gpus?after=i-00000000": gpu, "/gpus?unknown=1": gpu, "/gpus?q=+": gpu,
+		"/vms?power=%3Cb%3E": vm, "/vms?sort=memory": vm, "/vms?after=fgpu-00000000": vm, "/vms?unknown=1": vm,
+	} {
+		b.get(path).wants(200).has(`tr[data-id="` + id + `"]`)
+	}
+	for _, path := range []string{"/gpus?model=nothing", "/gpus?zone=nowhere", "/gpus?q=nothing", "/vms?zone=nowhere", "/vms?q=nothing"} {
+		b.get(path).wants(200).lacks("tr[data-id]").has(`.empty a`)
+	}
+	b.get("/gpus/new?model=%3Cb%3E&zone=nowhere&delete_on_vm_deletion=maybe").wants(200).has(`form[action="/gpus"]`)
+	b.get("/vms/new?type=%3Cb%3E&zone=nowhere&vcores=-1&memory=x&performance=none").wants(200).has(`form[action="/vms"]`)
+	b.get("/vms/" + vm + "/resize?type=%3Cb%3E&vcores=99999999999999999999").wants(200).has(`[data-error="invalid-type"]`)
 }

@@ -31,13 +31,15 @@ func (h catalogPages) list(r *request) error { return h.showList(r, catalogue.Li
 
 func (h catalogPages) listFragment(r *request) error { return h.showList(r, catalogue.ListFragment) }
 
-func catalogQuery(q url.Values) urls.CatalogQuery {
+// catalogQuery reads the filters, and which of the models to compare.
+func catalogQuery(q url.Values, models []catalogue.Model) urls.CatalogQuery {
 	out := urls.CatalogQuery{
 		Region: q.Get("region"), Memory: q.Get("memory"), Architecture: q.Get("architecture"), UseCase: q.Get("use_case"),
 		FreeNow: q.Get("free") != "",
 	}
 	for _, id := range q["compare"] {
-		if !slices.Contains(out.Compare, id) && len(out.Compare) < catalogue.MaxCompared {
+		known := slices.ContainsFunc(models, func(m catalogue.Model) bool { return m.ID == id })
+		if known && !slices.Contains(out.Compare, id) && len(out.Compare) < catalogue.MaxCompared {
 			out.Compare = append(out.Compare, id)
 		}
 	}
@@ -53,7 +55,7 @@ func (h catalogPages) showList(r *request, view func(catalogue.List) templ.Compo
 	if err != nil {
 		return err
 	}
-	l := catalogue.List{Shell: shell, Query: catalogQuery(r.QueryParams()), Total: len(models)}
+	l := catalogue.List{Shell: shell, Query: catalogQuery(r.QueryParams(), models), Total: len(models)}
 	addChoices(&l, models)
 	for _, m := range models {
 		if slices.Contains(l.Query.Compare, m.ID) {
