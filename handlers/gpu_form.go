@@ -47,7 +47,8 @@ func (h gpuPages) buildForm(r *request, v gpus.NewValues) (gpus.New, error) {
 		return n, err
 	}
 	a := allocating{Catalogue: c, uses: uses}
-	n.Models, n.Zones = a.models(n.Region), a.zones(n.Region, v.Model)
+	region := a.within(n.Region, v)
+	n.Models, n.Zones = a.models(region), a.zones(region, v.Model)
 	zone, ok := a.zone(v.Zone)
 	if !ok {
 		return n, nil
@@ -140,6 +141,19 @@ func (a allocating) anywhere(model, region string) (because *services.Violation,
 		}
 	}
 	return because, offered
+}
+
+// within is the region that the form offers: the one looked at (empty: all), but
+// all where a model or a zone was chosen that it lacks, as on the catalogue's pages.
+func (a allocating) within(region string, v gpus.NewValues) string {
+	if z, ok := a.zone(v.Zone); ok && region != "" && z.Region != region {
+		return ""
+	}
+	_, here := a.anywhere(v.Model, region)
+	if _, elsewhere := a.anywhere(v.Model, ""); elsewhere && !here {
+		return ""
+	}
+	return region
 }
 
 // zones lists the zones of a region (empty: of all). Before a model is chosen

@@ -205,6 +205,19 @@ func TestTheAllocationFormNarrows(t *testing.T) {
 	f.has(`input[name=model][value=nvidia-h100][disabled]`)
 }
 
+// The catalogue shows all regions, so its links may lead out of the one looked at.
+func TestTheAllocationFormOffersWhatTheCatalogueLeadsTo(t *testing.T) {
+	w := newWorld(t)
+	w.addHost("eu-west-2a", l40)
+	b := w.signIn(alice)
+	b.post("/session/region", "region", "hikube", "back", "/catalog").leads("/catalog")
+	b.get("/gpus/new").wants(200).lacks(`input[name=model][value=nvidia-l40]`).lacks(`input[name=zone][value=eu-west-2a]`)
+	to := b.get("/catalog").wants(200).Find(`#model-nvidia-l40 a[href^="/gpus/new"]`).AttrOr("href", "")
+	b.get(to).wants(200).has(`input[name=model][value=nvidia-l40][checked]`).has(`input[name=zone][value=eu-west-2a][checked]`)
+	b.get("/gpus/new?model=nvidia-l40").wants(200).has(`input[name=model][value=nvidia-l40][checked]`).has(`input[name=zone][value=eu-west-2a]`)
+	b.get("/gpus/new?model=nvidia-h200").wants(200).lacks(`input[name=zone][value=eu-west-2a]`) // comes built in only
+}
+
 func TestViewersSeeAndChangeNothing(t *testing.T) {
 	w := newWorld(t)
 	w.addHost("eu-west-2a", l40)
