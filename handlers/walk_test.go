@@ -111,6 +111,39 @@ func TestNoRouteIsAboutAnotherAccountsObject(t *testing.T) {
 	a.get("/vms/" + w.vm).wants(200).says("trainer")
 }
 
+// No list, count, search or log of one account has anything of another's.
+func TestNoPageTellsOfAnotherAccount(t *testing.T) {
+	w := newWalker(t)
+	secrets := []string{w.gpu, w.vm, w.op, "trainer", alice, "Alpha", string(w.accounts["Alpha"])}
+	for _, who := range []string{bob, olga} {
+		b := w.signIn(who)
+		look := func(what string, a answer) {
+			for _, secret := range secrets {
+				if strings.Contains(a.body, secret) {
+					t.Errorf("%s tells %s of %s", what, who, secret)
+				}
+			}
+		}
+		w.walk(b, func(r handlers.Route, a answer) {
+			if r.Method == http.MethodGet && !strings.Contains(r.Path, ":id") && r.May != "operator" {
+				look(r.Path, a)
+			}
+		})
+		for _, path := range []string{"/search?q=train", "/search?q=fgpu-", "/search?q=i-", "/gpus?q=fgpu", "/vms?q=train", "/activity?kind=vm", "/activity?kind=gpu"} {
+			look(path, b.get(path))
+		}
+	}
+	told := 0
+	w.walk(w.signIn(alice), func(r handlers.Route, a answer) {
+		if r.Method == http.MethodGet && strings.Contains(a.body, "trainer") {
+			told++
+		}
+	})
+	if told < 5 {
+		t.Fatalf("only %d pages tell Alpha of its own machine", told)
+	}
+}
+
 func TestHEADAnswersAsGETDoesWithoutAPage(t *testing.T) {
 	w := newWalker(t)
 	b := w.signIn(alice)
