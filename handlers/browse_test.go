@@ -4,10 +4,14 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/PuerkitoBio/goquery"
 	"github.com/google/go-cmp/cmp"
+
+	"berth/handlers"
 )
 
 // found are the values of an attribute on a page, in its order.
@@ -132,6 +136,39 @@ func TestTheFleetIsForOperators(t *testing.T) {
 		w.signIn(who).get("/fragments/admin").wants(403)
 	}
 	w.visitor().get("/admin").leads("/login")
+}
+
+func TestTheFleetsFiguresAddUpAndAgeWithTheirReports(t *testing.T) {
+	var ahead atomic.Int64
+	w := newWorld(t, func(o *handlers.Options) {
+		o.Now = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
+	})
+	h := w.addHost("eu-west-2a", l40, l40, l40, h100, "ffff")
+	w.signIn(alice).post("/gpus", "model", "nvidia-l40", "zone", "eu-west-2a").leads("/gpus/")
+	b := w.signIn(olga)
+	pools := func() map[string]string {
+		rows := map[string]string{}
+		for _, row := range b.get("/admin").wants(200).Find("tr:has(td.is-number)").EachIter() {
+			var figures []string
+			for _, cell := range row.Find("td.is-number").EachIter() {
+				figures = append(figures, cell.Text())
+			}
+			rows[strings.TrimSpace(row.Find("td").Eq(1).Text())] = strings.Join(figures, " ")
+		}
+		return rows
+	}
+	// free, held, unavailable
+	if diff := cmp.Diff(map[string]string{"nvidia-l40": "2 1 0", "nvidia-h100": "1 0 0", "unknown model": "0 0 1"}, pools()); diff != "" {
+		t.Error(diff)
+	}
+	h.cards = []string{l40, l40, l40} // the other two are gone
+	h.work()
+	if diff := cmp.Diff(map[string]string{"nvidia-l40": "2 1 0", "nvidia-h100": "0 0 1", "unknown model": "0 0 1"}, pools()); diff != "" {
+		t.Error(diff)
+	}
+	b.get("/admin").has(`[data-drift="card-missing"]`).has(`tr[data-id^="host-"] .chip[data-tone=ok]`)
+	ahead.Store(int64(time.Hour))
+	b.get("/fragments/admin").has(`tr[data-id^="host-"]`).lacks(`tr[data-id^="host-"] .chip[data-tone=ok]`)
 }
 
 // named fails where an error page does not name its status and its request.

@@ -76,6 +76,39 @@ func TestNoValueOfAFormBreaksAWrite(t *testing.T) {
 	b.get(vm).wants(http.StatusOK)
 }
 
+func TestNoHeaderBreaksAPage(t *testing.T) {
+	w := newWorld(t)
+	w.addHost("eu-west-2a", l40)
+	b := w.signIn(alice)
+	session := b.client.Jar.Cookies(mustURL(w.pages.URL))[0].String()
+	values := []string{
+		"\xff\xfe", `"><script>alert(1)</script>`, "javascript:alert(1)", "//evil.example", w.pages.URL + "//evil.example", "http://%zz/", strings.Repeat("x", 10_000),
+		"-1", "fr;q=x,,;", "bytes=0-,-", "gzip;q=0", "9223372036854775808", "=;=; a=",
+	}
+	for _, name := range []string{
+		"Referer", "HX-Current-URL", "HX-Request", "HX-Target", "Accept-Language", "Accept-Encoding", "Cookie", "X-Forwarded-For", "X-Request-Id", "Range",
+		"If-None-Match", "If-Modified-Since", "Content-Type", "User-Agent",
+	} {
+		for _, value := range values {
+			b.header = http.Header{"Hx-Request": {"true"}}
+			b.header.Set(name, value)
+			path := "/nowhere"
+			switch {
+			case name == "Cookie":
+				b.header.Set(name, session+"; berth_locale="+value+"; berth_theme="+value)
+			case name == "Range" || strings.HasPrefix(name, "If-"):
+				path = "/static/css/app.css"
+			}
+			b.get(path).survived(t, path+" with "+name, value)
+			a := b.post("/session/theme", "theme", "dark")
+			a.survived(t, "write with "+name, value)
+			if to := a.Header.Get("Location"); strings.HasPrefix(to, "//") || strings.Contains(to, "evil") {
+				t.Errorf("%s %q leads to %s", name, value, to)
+			}
+		}
+	}
+}
+
 func TestNoAddressOfAnObjectBreaksAPage(t *testing.T) {
 	w := newWorld(t)
 	b := w.signIn(alice)
