@@ -131,3 +131,82 @@ func TestNoOddValueAmongRightOnesBreaksAWrite(t *testing.T) {
 		b.get(path).wants(http.StatusOK).survived(t, path, "what was written")
 	}
 }
+
+// codes makes what each refusal is about.
+type codes struct {
+	*world
+	*browser
+	hosts []*host
+}
+
+func (c codes) work() {
+	c.t.Helper()
+	for range 4 {
+		for _, h := range c.hosts {
+			h.work()
+		}
+	}
+}
+
+func (c codes) gpu(model, zone string) string {
+	c.t.Helper()
+	return idIn(c.post("/gpus", "model", model, "zone", zone).leads("/gpus/"))
+}
+
+func (c codes) machine(zone, vmType, tenancy string) string {
+	c.t.Helper()
+	id := idIn(c.post("/vms", "name", vmType, "zone", zone, "type", vmType, "tenancy", tenancy).leads("/vms/"))
+	c.work()
+	return id
+}
+
+func TestEveryCodeOfTheListIsMet(t *testing.T) {
+	const shared, local = "eu-west-2a", "eu-west-2b" // storage
+	w := newWorld(t)
+	c := codes{world: w, browser: w.signIn(alice)}
+	c.hosts = []*host{w.addHost(shared, l40, h100, h100, h100), w.addHost(local, l40)}
+	small, far := c.machine(shared, "tinav7.c8r32p1", "default"), c.machine(local, "tinav7.c8r32p1", "default")
+	l40a, l40b, h100a := c.gpu("nvidia-l40", shared), c.gpu("nvidia-l40", local), c.gpu("nvidia-h100", shared)
+	slow, alone := c.machine(shared, "tinav7.c8r32p3", "default"), c.machine(shared, "tinav7.c8r32p1", "dedicated")
+	ready := c.machine(shared, "ns-inf7-32c256r-2h100g", "default")
+	w.addHost(local, l40, h100) // its first card has the serial of one that is known
+	h100b := c.gpu("nvidia-h100", local)
+	c.post("/gpus/"+l40a+"/attach", "vm", small).leads("/gpus/")
+	none := 0
+	w.must(w.tenancy.SetQuota(t.Context(), w.accounts["Alpha"], "eu-west-2", "nvidia-a100-80", &none))
+
+	for _, x := range []struct {
+		code   services.Code
+		status int
+		path   string
+		fields []string
+	}{
+		{services.CodeVMSpecsMismatch, 422, "/gpus/" + h100a + "/attach", []string{"vm", slow}},
+		{services.CodeVMSpecsMismatch, 422, "/vms/" + small + "/resize", []string{"type", "tinav7.c36r32p1", "restart", "true"}},
+		{services.CodeVMDedicated, 422, "/gpus/" + h100a + "/attach", []string{"vm", alone}},
+		{services.CodeInferenceType, 422, "/gpus/" + h100a + "/attach", []string{"vm", ready}},
+		{services.CodeModelMismatch, 422, "/gpus/" + h100a + "/attach", []string{"vm", small}},
+		{services.CodeZoneMismatch, 422, "/gpus/" + l40b + "/attach", []string{"vm", small}},
+		{services.CodeNoCardOnHost, 422, "/gpus/" + h100b + "/attach", []string{"vm", far}},
+		{services.CodeQuotaExceeded, 422, "/gpus", []string{"model", "nvidia-a100-80", "zone", "eu-west-2a"}},
+		{services.CodeNoCapacity, 409, "/gpus", []string{"model", "nvidia-l40", "zone", "eu-west-2a"}},
+		{services.CodeWrongState, 409, "/gpus/" + l40a + "/release", nil},
+		{services.CodeWrongState, 409, "/gpus/" + h100a + "/detach", nil},
+		{services.CodeVMRunning, 422, "/vms/" + small + "/resize", []string{"type", "tinav7.c4r8p1"}},
+		{services.CodeInvalidType, 422, "/vms", []string{"name", "x", "zone", "eu-west-2a", "type", "tinav7"}},
+		{services.CodeInvalidType, 422, "/vms/" + small + "/resize", []string{"type", "large"}},
+		{services.CodeRequired, 422, "/gpus", []string{"model", "nvidia-l40"}},
+		{services.CodeRequired, 422, "/vms/" + small + "/power", nil},
+		{services.CodeNotOffered, 422, "/gpus", []string{"model", "nvidia-l40s", "zone", "eu-west-2a"}},
+		{services.CodeInvalidValue, 422, "/vms/" + small + "/power", []string{"action", "explode"}},
+		{services.CodeInvalidValue, 422, "/vms", []string{"name", "x", "zone", "eu-west-2a", "type", "u1.large", "image", "os-2"}},
+		{services.CodeTooLong, 422, "/gpus/" + l40a + "/rename", []string{"name", strings.Repeat("é", 101)}},
+	} {
+		a := c.post(x.path, x.fields...).wants(x.status).has(`[data-error="` + string(x.code) + `"]`)
+		if words := a.Find(`[data-error="` + string(x.code) + `"]`).First().Text(); len(words) < 10 {
+			t.Errorf("%s at %s says %q", x.code, x.path, words)
+		}
+	}
+	c.post("/vms/"+small+"/power", "action", "reboot").leads("/vms/")
+	c.post("/vms/"+small+"/power", "action", "start").wants(http.StatusConflict).has(`[data-error="busy"]`)
+}
