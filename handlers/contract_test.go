@@ -61,6 +61,7 @@ func (w *world) written() int {
 }
 
 func TestEveryWriteIsDoneOnceUnderItsKey(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	h := w.addHost("eu-west-2a", l40, l40)
 	b := w.signIn(alice)
@@ -96,6 +97,7 @@ func TestEveryWriteIsDoneOnceUnderItsKey(t *testing.T) {
 
 // One odd value among right ones gets further than odd ones alone.
 func TestNoOddValueAmongRightOnesBreaksAWrite(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	h := w.addHost("eu-west-2a", slices.Repeat([]string{l40}, 120)...)
 	w.must(w.tenancy.SetQuota(t.Context(), w.accounts["Alpha"], "eu-west-2", "nvidia-l40", nil))

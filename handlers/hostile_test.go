@@ -32,6 +32,7 @@ func (a answer) survived(t *testing.T, what, value string) {
 }
 
 func TestNoValueOfAnAddressBreaksAPage(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.addHost("eu-west-2a", l40)
 	b := w.signIn(alice)
@@ -50,6 +51,7 @@ func TestNoValueOfAnAddressBreaksAPage(t *testing.T) {
 }
 
 func TestNoValueOfAFormBreaksAWrite(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	h := w.addHost("eu-west-2a", l40, l40)
 	actor := w.actor(alice, "Alpha", services.RoleOwner)
@@ -77,6 +79,7 @@ func TestNoValueOfAFormBreaksAWrite(t *testing.T) {
 }
 
 func TestNoHeaderBreaksAPage(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.addHost("eu-west-2a", l40)
 	b := w.signIn(alice)
@@ -110,6 +113,7 @@ func TestNoHeaderBreaksAPage(t *testing.T) {
 }
 
 func TestNoAddressOfAnObjectBreaksAPage(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	b := w.signIn(alice)
 	for _, value := range hostile {

@@ -27,6 +27,7 @@ func (b *browser) turn(path, selector string) (ids []string, pages int) {
 }
 
 func TestPagesFollowEachOtherThoughNamesAreAlike(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	h := w.addHost("eu-west-2a", slices.Repeat([]string{l40}, 121)...)
 	a := w.actor(alice, "Alpha", services.RoleOwner)

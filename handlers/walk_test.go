@@ -60,6 +60,7 @@ func (w *walker) walk(b *browser, look func(handlers.Route, answer), fields ...s
 }
 
 func TestEveryRouteIsForWhomTheTableSays(t *testing.T) {
+	t.Parallel()
 	w := newWalker(t)
 	people := []struct {
 		who    string
@@ -113,6 +114,7 @@ func TestNoRouteIsAboutAnotherAccountsObject(t *testing.T) {
 
 // No list, count, search or log of one account has anything of another's.
 func TestNoPageTellsOfAnotherAccount(t *testing.T) {
+	t.Parallel()
 	w := newWalker(t)
 	secrets := []string{w.gpu, w.vm, w.op, "trainer", alice, "Alpha", string(w.accounts["Alpha"])}
 	for _, who := range []string{bob, olga} {
@@ -176,6 +178,7 @@ func TestHEADAnswersAsGETDoesWithoutAPage(t *testing.T) {
 // Every route gets every odd value under every name at once; the tests of
 // single fields are in hostile_test.go.
 func TestNoRouteFailsOnOddInput(t *testing.T) {
+	t.Parallel()
 	w := newWalker(t)
 	var names []string
 	for name := range strings.FieldsSeq(`q model zone state sort after gpu vm name generation delete_on_vm_deletion power by type named vcores memory
