@@ -37,7 +37,7 @@ func (h *history) add(c Change) Change {
 func (h *history) since(position string) (missed []Change, known bool) {
 	console, number, _ := strings.Cut(position, ".")
 	n, err := strconv.ParseInt(number, 10, 64)
-	if err != nil || console != h.console || n > h.newest || h.newest-n > int64(len(h.changes)) {
+	if err != nil || console != h.console || n < 0 || n > h.newest || h.newest-n > int64(len(h.changes)) {
 		return nil, false
 	}
 	return h.changes[int64(len(h.changes))-(h.newest-n):], true

@@ -62,8 +62,14 @@ const (
 // reports. A check is named after what it would find.
 const (
 	FindingIOMMUOff     = "iommu-off"
-	FindingVFIOMissing  = "vfio-missing"
+	FindingVFIOMissing  = "vfio-modules-missing"
 	FindingNouveauBound = "nouveau-bound"
+
+	// Further checks, of drivers that look for them.
+	FindingDriverInUse   = "driver-in-use"         // a process on the host uses a card
+	FindingGroup         = "group-not-viable"      // an IOMMU group holds what can't be bound with its card
+	FindingGroupCritical = "group-critical-device" // an IOMMU group holds what the host needs
+	FindingReset         = "reset-failed"          // a card did not come back from its reset
 )
 
 // ReasonStale is why a report was not taken that is no newer than the last.
@@ -123,9 +129,18 @@ type HostReport struct {
 	VCores     int          `json:"vcores"`     // for VMs
 	MemoryMiB  int64        `json:"memory_mib"` // for VMs
 	Kernel     string       `json:"kernel,omitempty"`
-	Findings   []Finding    `json:"findings"` // readiness; empty: nothing looked at
+	NUMA       []NUMANode   `json:"numa,omitempty"` // empty: unknown
+	Findings   []Finding    `json:"findings"`       // readiness; empty: nothing looked at
 	Cards      []CardReport `json:"cards"`
 	VMs        []VMReport   `json:"vms"`
+}
+
+// NUMANode is a node of a host with its share of cores and memory.
+type NUMANode struct {
+	ID        int   `json:"id"`
+	Socket    int   `json:"socket"`
+	VCores    int   `json:"vcores"`
+	MemoryMiB int64 `json:"memory_mib"`
 }
 
 // Finding is one line of the readiness checklist.
@@ -134,6 +149,8 @@ type Finding struct {
 	OK     bool   `json:"ok"`
 	Detail string `json:"detail"`
 	Fix    string `json:"fix,omitempty"` // what the operator does about it
+	// Warning: the check failed, and the host can still hand out its cards.
+	Warning bool `json:"warning,omitempty"`
 }
 
 // CardReport is one physical GPU with all functions of its slot.
@@ -150,6 +167,12 @@ type CardReport struct {
 	IOMMUGroup  *int       `json:"iommu_group"` // null: none; 0 is a group
 	NUMANode    *int       `json:"numa_node"`   // null: unknown
 	Functions   []Function `json:"functions"`
+	VBIOS       string     `json:"vbios,omitempty"`    // version; empty: unknown
+	Firmware    string     `json:"firmware,omitempty"` // version of the GPU's own processor; empty: unknown
+	// Parents are what stands above the card, from its root complex down:
+	// "pci0000:3a", "0000:3a:01.0", ... Cards under one switch share its
+	// bridge. Empty: unknown.
+	Parents []string `json:"parents,omitempty"`
 	// CleanedOrder is the number of the last cleaning order that ended well;
 	// FailedOrder that of the last one that did not (Problem says why).
 	CleanedOrder int64    `json:"cleaned_order"`

@@ -2,6 +2,8 @@ package compute
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"slices"
 
@@ -242,12 +244,14 @@ func (s *Service) ReleaseAll(ctx context.Context, a services.Actor, ids []servic
 	return each(ids, func(id services.GPUID) error { return s.Release(ctx, a, id, keyFor(key, id)) })
 }
 
-// keyFor gives each GPU of a write on several a key of its own.
+// keyFor gives each GPU of a write on several a key of its own, no longer than
+// the one it is made from may be.
 func keyFor(key string, id services.GPUID) string {
-	if key == "" {
-		return ""
+	if key == "" || len(key) > maxKey {
+		return key
 	}
-	return key + " " + string(id)
+	sum := sha256.Sum256([]byte(key + " " + string(id)))
+	return hex.EncodeToString(sum[:])
 }
 
 // each runs do for every id and joins the violations of what was refused.

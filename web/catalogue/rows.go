@@ -12,6 +12,15 @@ import (
 // option is a choice of a filter.
 type option struct{ value, label string }
 
+// withChosen adds a chosen value that is none of the options, for it narrows
+// all the same.
+func withChosen(options []option, chosen string) []option {
+	if chosen == "" || slices.ContainsFunc(options, func(o option) bool { return o.value == chosen }) {
+		return options
+	}
+	return append([]option{{chosen, chosen}}, options...)
+}
+
 func plain(values []string) []option {
 	out := make([]option, 0, len(values))
 	for _, v := range values {

@@ -55,6 +55,9 @@ const (
 	IconLayers     Icon = "layers"
 	IconArrowRight Icon = "arrow-right"
 	IconDot        Icon = "dot"
+	IconHost       Icon = "host"
+	IconGauge      Icon = "gauge"
+	IconDownload   Icon = "download"
 )
 
 var drawings = map[Icon]string{
@@ -106,5 +109,8 @@ var drawings = map[Icon]string{
 	IconUndo:       `<path d="M8.5 5.5 4 10l4.5 4.500M4 10h10a5.5 5.5 0 0 1 0 11h-3"/>`,
 	IconLayers:     `<path d="m12 3.5 8.5 4.700L12 13 3.5 8.2 12 3.500ZM3.5 12.5 12 17.200l8.5-4.700M3.5 16.700l8.5 4.8 8.5-4.8"/>`,
 	IconArrowRight: `<path d="M4.5 12h15M14 6.500l5.5 5.5-5.5 5.5"/>`,
+	IconHost:       `<rect x="4" y="3.5" width="16" height="17" rx="2"/><path d="M4 9.200h16M4 14.800h16M7.5 6.400h.01M7.5 12h.01M7.5 17.600h.01M11 6.400h5M11 12h5M11 17.600h5"/>`,
+	IconGauge:      `<path d="M4.5 18a8.500 8.500 0 1 1 15 0M12 14.500l4-5"/>`,
+	IconDownload:   `<path d="M12 4v11M7.500 11l4.500 4.500 4.500-4.500M5 19.500h14"/>`,
 	IconDot:        `<circle cx="12" cy="12" r="4"/>`,
 }

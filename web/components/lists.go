@@ -1,6 +1,12 @@
 package components
 
-import "strconv"
+import (
+	"context"
+	"slices"
+	"strconv"
+
+	"berth/web/i18n"
+)
 
 // Tab is a choice of a list by state, with how many there are.
 type Tab struct {
@@ -18,6 +24,46 @@ type Column struct {
 	Sorted  string // "ascending", "descending" or empty
 	Numeric bool
 	Hidden  bool // shown to screen readers only
+}
+
+// FilterBar narrows a list by a text and by choices.
+type FilterBar struct {
+	ID     string // of the form; its fields have ids that begin with it
+	Action string // the list's path
+	Text   string // q
+	Hint   string // what can be searched for; empty: names and ids
+	Picks  []Pick
+	Keep   []Kept // parameters that stay as they are
+}
+
+// Pick is a choice of a filter bar.
+type Pick struct {
+	Name    string
+	Label   string
+	Options []Option
+}
+
+func (b FilterBar) hint(ctx context.Context) string {
+	if b.Hint != "" {
+		return b.Hint
+	}
+	return i18n.T(ctx, "list.search")
+}
+
+// Kept is a parameter of the page's address.
+type Kept struct{ Name, Value string }
+
+// AnyOf makes the options of a filter: all, and each value. A chosen value that
+// is none of them stays in the list, for it narrows all the same.
+func AnyOf(values []string, chosen, all string) []Option {
+	out := []Option{{Label: all, Selected: chosen == ""}}
+	if chosen != "" && !slices.Contains(values, chosen) {
+		values = append([]string{chosen}, values...)
+	}
+	for _, v := range values {
+		out = append(out, Option{Value: v, Label: v, Selected: v == chosen})
+	}
+	return out
 }
 
 // Paging leads through a list.

@@ -150,12 +150,15 @@ func (l List) paging() components.Paging {
 	return p
 }
 
-func options(values []string, chosen, all string) []components.Option {
-	out := []components.Option{{Label: all, Selected: chosen == ""}}
-	for _, v := range values {
-		out = append(out, components.Option{Value: v, Label: v, Selected: v == chosen})
+func (l List) filterBar(ctx context.Context) components.FilterBar {
+	return components.FilterBar{
+		ID: "gpu", Action: urls.GPUs(urls.GPUQuery{}), Text: l.Query.Text,
+		Keep: []components.Kept{{Name: "state", Value: l.Query.State}, {Name: "sort", Value: l.Query.Sort}},
+		Picks: []components.Pick{
+			{Name: "model", Label: i18n.T(ctx, "field.model"), Options: components.AnyOf(l.Models, l.Query.Model, i18n.T(ctx, "gpus.any-model"))},
+			{Name: "zone", Label: i18n.T(ctx, "field.zone"), Options: components.AnyOf(l.Zones, l.Query.Zone, i18n.T(ctx, "gpus.any-zone"))},
+		},
 	}
-	return out
 }
 
 // heading says how many GPUs are held of what the quota allows.

@@ -73,7 +73,18 @@ const (
 	SectionGPUs     Section = "gpus"
 	SectionVMs      Section = "vms"
 	SectionActivity Section = "activity"
-	SectionFleet    Section = "fleet"
+
+	// Of operators.
+	SectionFleet      Section = "fleet"
+	SectionHosts      Section = "hosts"
+	SectionCards      Section = "cards"
+	SectionCapacity   Section = "capacity"
+	SectionAccounts   Section = "accounts"
+	SectionQuotas     Section = "quotas"
+	SectionModels     Section = "models"
+	SectionAgents     Section = "agents"
+	SectionOperations Section = "operations"
+	SectionAudit      Section = "audit"
 )
 
 // AccountChoice is an account that the user may look at.
@@ -171,10 +182,26 @@ func (s Shell) entries() []entry {
 		{SectionVMs, urls.VMs(urls.VMQuery{}), components.IconVM, "nav.vms", s.Counts.VMs, 0},
 		{SectionActivity, urls.Activity(urls.ActivityQuery{}), components.IconActivity, "nav.activity", 0, 0},
 	}
-	if s.Admin {
-		all = append(all, entry{SectionFleet, urls.Admin, components.IconFleet, "nav.fleet", 0, 0})
-	}
 	return all
+}
+
+// operatorEntries are the pages of those who run the platform.
+func (s Shell) operatorEntries() []entry {
+	if !s.Admin {
+		return nil
+	}
+	return []entry{
+		{SectionFleet, urls.Admin, components.IconFleet, "nav.fleet", 0, 0},
+		{SectionHosts, urls.AdminHosts, components.IconHost, "nav.hosts", 0, 0},
+		{SectionCards, urls.AdminCards, components.IconChip, "nav.cards", 0, 0},
+		{SectionCapacity, urls.AdminCapacity, components.IconLayers, "nav.capacity", 0, 0},
+		{SectionOperations, urls.AdminOperations, components.IconRestart, "nav.operations", 0, 0},
+		{SectionAccounts, urls.AdminAccounts, components.IconUser, "nav.accounts", 0, 0},
+		{SectionQuotas, urls.AdminQuotas, components.IconGauge, "nav.quotas", 0, 0},
+		{SectionModels, urls.AdminCatalog, components.IconBook, "nav.models", 0, 0},
+		{SectionAgents, urls.AdminAgents, components.IconLink, "nav.agents", 0, 0},
+		{SectionAudit, urls.AdminActivity, components.IconActivity, "nav.audit", 0, 0},
+	}
 }
 
 // htmxConfig sets htmx for the whole console: answers of a broken server

@@ -79,6 +79,16 @@ func (l List) narrowed(change func(*urls.VMQuery)) string {
 
 // tabs always offer running and stopped, and of the passing powers those that
 // a machine has now.
+func (l List) filterBar(ctx context.Context) components.FilterBar {
+	return components.FilterBar{
+		ID: "vm", Action: urls.VMs(urls.VMQuery{}), Text: l.Query.Text,
+		Keep: []components.Kept{{Name: "power", Value: l.Query.Power}, {Name: "sort", Value: l.Query.Sort}},
+		Picks: []components.Pick{
+			{Name: "zone", Label: i18n.T(ctx, "field.zone"), Options: components.AnyOf(l.Zones, l.Query.Zone, i18n.T(ctx, "vms.any-zone"))},
+		},
+	}
+}
+
 func (l List) tabs(ctx context.Context) []components.Tab {
 	powers := []services.Power{"", services.PowerRunning, services.PowerStopped, services.PowerPending, services.PowerStarting, services.PowerStopping}
 	tabs := make([]components.Tab, 0, len(powers))

@@ -60,7 +60,7 @@ func TestTabsOfferPassingPowersOnlyWhereAMachineHasOne(t *testing.T) {
 func TestFiltersAreAPlainForm(t *testing.T) {
 	l := list()
 	l.Query = urls.VMQuery{Power: "stopped", Zone: "eu-west-2b", Text: "lab", Sort: "name"}
-	form := webtest.Both(t, vms.ListView(l)).Find("#vm-filters")
+	form := webtest.Both(t, vms.ListView(l)).Find("form#vm")
 	if form.AttrOr("method", "") != "get" || form.AttrOr("action", "") != "/vms" {
 		t.Error("the filters are not sent to /vms")
 	}
