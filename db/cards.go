@@ -107,7 +107,9 @@ func (t *Tx) Clean(ctx context.Context, card services.CardID) (services.HostID, 
 	var host services.HostID
 	err := t.one(ctx, &host, "order cleaning", `
 		update cards set clean_order = clean_order + 1,
-		       condition = case when condition in ('ready', 'cleaning') then 'cleaning' else condition end, condition_reason = ''
+		       condition_since = case when condition = 'ready' then now() else condition_since end,
+		       condition_reason = case when condition = 'ready' then '' else condition_reason end,
+		       condition = case when condition = 'ready' then 'cleaning' else condition end
 		where id = $1 returning host_id`, card)
 	return host, err
 }

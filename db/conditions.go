@@ -2,6 +2,7 @@ package db
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -34,23 +35,41 @@ func (w *conditions) sql() string {
 	return " where " + strings.Join(w.parts, " and ")
 }
 
+// sorting is an order of a list: expressions over the columns of one table.
+type sorting struct {
+	by         []string
+	descending bool
+}
+
 // page narrows to what comes after a row and gives the order. Rows are found
-// by an index on the sort column, so a late page costs what the first does.
-func (w *conditions) page(alias, table, sort, after string) string {
-	column, direction, compare := alias+".created_at", " desc", "<"
-	switch sort {
-	case "name":
-		column, direction, compare = "lower("+alias+".name)", "", ">"
-	case "-name":
-		column = "lower(" + alias + ".name)"
-	case "created":
-		direction, compare = "", ">"
+// by an index on the sorted columns, so a late page costs what the first does.
+// Expressions name the table by its alias.
+func (w *conditions) page(alias, table string, s sorting, after string) string {
+	compare, direction := ">", ""
+	if s.descending {
+		compare, direction = "<", " desc"
 	}
+	columns := append(slices.Clone(s.by), alias+".id")
 	if after != "" {
-		key := strings.ReplaceAll(column, alias+".", "")
-		w.add(fmt.Sprintf("(%s, %s.id) %s (select %s, id from %s where id = ?)", column, alias, compare, key, table), after)
+		list := strings.Join(columns, ", ")
+		w.add(fmt.Sprintf("(%s) %s (select %s from %s where id = ?)", list, compare, strings.ReplaceAll(list, alias+".", ""), table), after)
 	}
-	return " order by " + column + direction + ", " + alias + ".id" + direction
+	return " order by " + strings.Join(columns, direction+", ") + direction
+}
+
+// sorts are the orders of a list by the name that a query gives them. A minus
+// before a name turns the order round; an unknown one is the order of "".
+type sorts map[string]sorting
+
+func (s sorts) find(name string) sorting {
+	if known, ok := s[name]; ok {
+		return known
+	}
+	if known, ok := s[strings.TrimPrefix(name, "-")]; ok && name != "" {
+		known.descending = !known.descending
+		return known
+	}
+	return s[""]
 }
 
 func (w *conditions) limit(n int) string {
@@ -61,7 +80,8 @@ func (w *conditions) limit(n int) string {
 	return fmt.Sprintf(" limit $%d", len(w.args))
 }
 
-// contains makes a LIKE pattern for a text anywhere in another.
+// contains makes a LIKE pattern for a text anywhere in another. Compare lower()
+// of both: what the database takes for a small letter depends on its locale.
 func contains(text string) string {
 	return "%" + strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`).Replace(text) + "%"
 }

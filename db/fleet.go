@@ -58,9 +58,10 @@ func (t *Tx) SetAgentCertificate(ctx context.Context, id services.AgentID, forme
 }
 
 // InsertToken adds a token that one agent may enrol with.
-func (s Store) InsertToken(ctx context.Context, hash []byte, zone string, now, expires time.Time) error {
+func (s Store) InsertToken(ctx context.Context, hash []byte, zone, by string, now, expires time.Time) error {
 	_, err := s.exec(ctx, "insert enrolment token", `
-		insert into enrolment_tokens (token_hash, zone_id, created_at, expires_at) values ($1, $2, $3, $4)`, hash, zone, now, expires)
+		insert into enrolment_tokens (token_hash, zone_id, created_by, created_at, expires_at) values ($1, $2, $3, $4, $5)`,
+		hash, zone, by, now, expires)
 	return err
 }
 
@@ -68,13 +69,97 @@ func (s Store) InsertToken(ctx context.Context, hash []byte, zone string, now, e
 type Token struct {
 	Zone      string           `db:"zone_id"`
 	ExpiresAt time.Time        `db:"expires_at"`
-	Agent     services.AgentID `db:"agent_id"` // who used it; empty: nobody
+	RevokedAt *time.Time       `db:"revoked_at"` // nil: it counts
+	Agent     services.AgentID `db:"agent_id"`   // who used it; empty: nobody
+}
+
+// TokenRow is a token of the list; its secret is known to nobody but who made it.
+type TokenRow struct {
+	ID        int64     `db:"id"`
+	Zone      string    `db:"zone_id"`
+	CreatedBy string    `db:"created_by"`
+	CreatedAt time.Time `db:"created_at"`
+	ExpiresAt time.Time `db:"expires_at"`
+}
+
+// OpenTokens lists the tokens that may still be used, newest first.
+func (s Store) OpenTokens(ctx context.Context, now time.Time) ([]TokenRow, error) {
+	var tokens []TokenRow
+	err := s.all(ctx, &tokens, "list open tokens", `
+		select id, zone_id, created_by, created_at, expires_at from enrolment_tokens
+		where agent_id is null and revoked_at is null and expires_at > $1 order by id desc limit 100`, now)
+	return tokens, err
+}
+
+// RevokeToken makes an open token useless and gives its zone; false where it is
+// not open.
+func (t *Tx) RevokeToken(ctx context.Context, id int64, now time.Time) (zone string, ok bool, err error) {
+	ok, err = t.found(ctx, &zone, "revoke token", `
+		update enrolment_tokens set revoked_at = $2
+		where id = $1 and agent_id is null and revoked_at is null and expires_at > $2 returning zone_id`, id, now)
+	return zone, ok, err
+}
+
+// RevokeAgent shuts an agent out; false where it was already.
+func (t *Tx) RevokeAgent(ctx context.Context, id services.AgentID, now time.Time) (bool, error) {
+	n, err := t.exec(ctx, "revoke agent", `update agents set revoked_at = $2 where id = $1 and revoked_at is null`, id, now)
+	return n == 1, err
+}
+
+// AgentFilter narrows and pages the list of agents, oldest first.
+type AgentFilter struct {
+	Text  string // part of the id
+	Zone  string
+	State string // "active", "revoked", "expired"; empty: all
+	After services.AgentID
+	Limit int
+}
+
+func (f AgentFilter) where() *conditions {
+	w := &conditions{}
+	w.addIf(f.Text != "", "a.id like lower(?)", contains(f.Text))
+	w.addIf(f.Zone != "", "a.zone_id = ?", f.Zone)
+	switch f.State {
+	case "active":
+		w.addRaw("a.revoked_at is null")
+	case "revoked":
+		w.addRaw("a.revoked_at is not null")
+	case "expired":
+		w.addRaw("a.revoked_at is null and a.expires_at <= now()")
+	}
+	return w
+}
+
+// AgentRow is an agent of the list.
+type AgentRow struct {
+	Agent
+	Hosts  int `db:"hosts"`
+	Drifts int `db:"drifts"`
+}
+
+// ListAgents gives one page, oldest first.
+func (s Store) ListAgents(ctx context.Context, f AgentFilter) ([]AgentRow, error) {
+	w := f.where()
+	order := w.page("a", "agents", sorting{by: []string{"a.created_at"}}, string(f.After))
+	var rows []AgentRow
+	err := s.all(ctx, &rows, "list agents", `
+		select `+agentColumns+`, (select count(*) from hosts h where h.agent_id = a.id) as hosts,
+		       (select count(*) from drifts d where d.agent_id = a.id) as drifts from agents a`+w.sql()+order+w.limit(f.Limit), w.args...)
+	return rows, err
+}
+
+// CountAgents counts the filter's agents; paging is not looked at.
+func (s Store) CountAgents(ctx context.Context, f AgentFilter) (int, error) {
+	w := f.where()
+	var n int
+	err := s.one(ctx, &n, "count agents", `select count(*) from agents a`+w.sql(), w.args...)
+	return n, err
 }
 
 // LockToken finds a token and keeps others from using it.
 func (t *Tx) LockToken(ctx context.Context, hash []byte) (k Token, ok bool, err error) {
 	ok, err = t.found(ctx, &k, "find enrolment token", `
-		select zone_id, expires_at, coalesce(agent_id, '') as agent_id from enrolment_tokens where token_hash = $1 for update`, hash)
+		select zone_id, expires_at, revoked_at, coalesce(agent_id, '') as agent_id from enrolment_tokens where token_hash = $1 for update`, hash)
 	return k, ok, err
 }
 
@@ -112,140 +197,6 @@ func (t *Tx) Bump(ctx context.Context, host services.HostID) (int64, error) {
 		), told as (select pg_notify('berth_desired', id) from raised)
 		select desired_revision from raised, told`, host)
 	return revision, err
-}
-
-// Host is a machine with cards.
-type Host struct {
-	ID             services.HostID   `db:"id"`
-	Agent          services.AgentID  `db:"agent_id"`
-	Zone           string            `db:"zone_id"`
-	Name           string            `db:"name"`
-	Generation     string            `db:"generation"`
-	VCores         int               `db:"vcores"`
-	MemoryMiB      int64             `db:"memory_mib"`
-	Kernel         string            `db:"kernel"`
-	Findings       JSON              `db:"findings"`
-	Mode           services.HostMode `db:"mode"`
-	ModeReason     string            `db:"mode_reason"`
-	ReportedAt     time.Time         `db:"reported_at"`
-	ConfirmedUntil time.Time         `db:"confirmed_until"`
-	CreatedAt      time.Time         `db:"created_at"`
-}
-
-const hostColumns = `id, agent_id, zone_id, name, generation, vcores, memory_mib, kernel, findings, mode, mode_reason,
-	reported_at, confirmed_until, created_at`
-
-// Hosts lists all hosts by zone and name.
-func (s Store) Hosts(ctx context.Context) ([]Host, error) {
-	var hosts []Host
-	err := s.all(ctx, &hosts, "list hosts", `select `+hostColumns+` from hosts order by zone_id, name`)
-	return hosts, err
-}
-
-// AgentHosts lists the hosts of an agent by name.
-func (s Store) AgentHosts(ctx context.Context, agent services.AgentID) ([]Host, error) {
-	var hosts []Host
-	err := s.all(ctx, &hosts, "list hosts of agent", `select `+hostColumns+` from hosts where agent_id = $1 order by name`, agent)
-	return hosts, err
-}
-
-// SaveHost adds a host of an agent, or writes what a report says of a known
-// one; it gives the host's id. Mode and a longer confirmation stay.
-func (t *Tx) SaveHost(ctx context.Context, h Host) (services.HostID, error) {
-	var id services.HostID
-	err := t.one(ctx, &id, "save host", `
-		insert into hosts (id, agent_id, zone_id, name, generation, vcores, memory_mib, kernel, findings, reported_at, confirmed_until, created_at)
-		values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $10)
-		on conflict (agent_id, name) do update set generation = excluded.generation, vcores = excluded.vcores,
-			memory_mib = excluded.memory_mib, kernel = excluded.kernel, findings = excluded.findings, reported_at = excluded.reported_at,
-			confirmed_until = greatest(hosts.confirmed_until, excluded.confirmed_until)
-		returning id`,
-		h.ID, h.Agent, h.Zone, h.Name, h.Generation, h.VCores, h.MemoryMiB, h.Kernel, h.Findings, h.ReportedAt, h.ConfirmedUntil)
-	return id, err
-}
-
-// Card is a physical GPU in a host.
-type Card struct {
-	ID              services.CardID        `db:"id"`
-	Identity        string                 `db:"identity"`
-	Key             string                 `db:"key"`
-	Host            services.HostID        `db:"host_id"`
-	Zone            string                 `db:"zone_id"`
-	Model           string                 `db:"model_id"` // empty: its PCI ids are unknown
-	VendorID        string                 `db:"vendor_id"`
-	DeviceID        string                 `db:"device_id"`
-	SubsystemID     string                 `db:"subsystem_id"`
-	Serial          string                 `db:"serial"`
-	UUID            string                 `db:"uuid"`
-	PCIAddress      string                 `db:"pci_address"`
-	IOMMUGroup      *int                   `db:"iommu_group"`
-	NUMANode        *int                   `db:"numa_node"`
-	Functions       JSON                   `db:"functions"`
-	Condition       services.CardCondition `db:"condition"`
-	ConditionReason string                 `db:"condition_reason"`
-	MissingSince    *time.Time             `db:"missing_since"`
-	LastSeenAt      time.Time              `db:"last_seen_at"`
-	CleanOrder      int64                  `db:"clean_order"`
-	UsedBy          services.AccountID     `db:"used_by"`
-	GPU             services.GPUID         `db:"gpu_id"`
-	Agent           services.AgentID       `db:"agent_id"`
-}
-
-const cardColumns = `
-	c.id, c.identity, c.key, c.host_id, c.zone_id, coalesce(c.model_id, '') as model_id, c.vendor_id, c.device_id, c.subsystem_id,
-	c.serial, c.uuid, c.pci_address, c.iommu_group, c.numa_node, c.functions, c.condition, c.condition_reason, c.missing_since,
-	c.last_seen_at, c.clean_order, coalesce(c.used_by, '') as used_by, coalesce(c.gpu_id, '') as gpu_id, h.agent_id`
-
-// CardsOf lists the cards of some hosts, and those known elsewhere under one of
-// the identities.
-func (s Store) CardsOf(ctx context.Context, hosts []services.HostID, identities []string) ([]Card, error) {
-	var cards []Card
-	err := s.all(ctx, &cards, "list cards of hosts", `
-		select`+cardColumns+` from cards c join hosts h on h.id = c.host_id
-		where c.host_id = any($1) or c.identity = any($2) order by c.host_id, c.pci_address`, textArray(hosts), textArray(identities))
-	return cards, err
-}
-
-// ModelOf finds the model that a vendor:device pair stands for.
-func (s Store) ModelOf(ctx context.Context, vendor, device string) (model string, ok bool, err error) {
-	ok, err = s.found(ctx, &model, "find model of PCI ids", `select model_id from model_pci_ids where pci_id = $1`, vendor+":"+device)
-	return model, ok, err
-}
-
-// InsertCard adds a card that was seen for the first time.
-func (t *Tx) InsertCard(ctx context.Context, c Card) error {
-	_, err := t.exec(ctx, "insert card", `
-		insert into cards (id, identity, key, host_id, zone_id, model_id, vendor_id, device_id, subsystem_id, serial, uuid, pci_address,
-		                   iommu_group, numa_node, functions, condition, condition_reason, clean_order, last_seen_at, created_at)
-		values ($1, $2, $3, $4, $5, nullif($6, ''), $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $19)`,
-		c.ID, c.Identity, c.Key, c.Host, c.Zone, c.Model, c.VendorID, c.DeviceID, c.SubsystemID, c.Serial, c.UUID, c.PCIAddress,
-		c.IOMMUGroup, c.NUMANode, c.Functions, c.Condition, c.ConditionReason, c.CleanOrder, c.LastSeenAt)
-	return err
-}
-
-// SawCard writes where and how a known card was seen.
-func (t *Tx) SawCard(ctx context.Context, c Card) error {
-	_, err := t.exec(ctx, "set what was seen of card", `
-		update cards set pci_address = $2, iommu_group = $3, numa_node = $4, functions = $5, missing_since = $6, last_seen_at = $7
-		where id = $1`, c.ID, c.PCIAddress, c.IOMMUGroup, c.NUMANode, c.Functions, c.MissingSince, c.LastSeenAt)
-	return err
-}
-
-// Cleaned ends the cleaning order with that number: the card is ready and
-// nobody's data is on it. False where a newer order stands or none is open.
-func (t *Tx) Cleaned(ctx context.Context, card services.CardID, order int64) (bool, error) {
-	n, err := t.exec(ctx, "end cleaning", `
-		update cards set used_by = null, condition = case when condition = 'cleaning' then 'ready' else condition end
-		where id = $1 and clean_order = $2 and (condition = 'cleaning' or used_by is not null) and gpu_id is null`, card, order)
-	return n == 1, err
-}
-
-// Quarantine takes a card out of offer because its cleaning order failed.
-func (t *Tx) Quarantine(ctx context.Context, card services.CardID, order int64, reason string) (bool, error) {
-	n, err := t.exec(ctx, "quarantine card", `
-		update cards set condition = 'quarantined', condition_reason = $3
-		where id = $1 and clean_order = $2 and condition = 'cleaning'`, card, order, reason)
-	return n == 1, err
 }
 
 // Drift is a difference between reality and the books.

@@ -71,6 +71,27 @@ func (t *Tx) LockGPU(ctx context.Context, account services.AccountID, id service
 	return g, err
 }
 
+// LockAnyGPU finds a GPU of any account and kind, and keeps others from changing it.
+func (t *Tx) LockAnyGPU(ctx context.Context, id services.GPUID) (GPU, error) {
+	if err := t.hold(ctx, "lock GPU", `select from gpus where id = $1 for update`, string(id)); err != nil {
+		return GPU{}, err
+	}
+	var g GPU
+	ok, err := t.found(ctx, &g, "read locked GPU", `select`+gpuColumns+gpuTables+`where g.id = $1`, id)
+	if err == nil && !ok {
+		err = services.NotFound("gpu", string(id))
+	}
+	return g, err
+}
+
+// LockVMOf locks the VM of a GPU and gives it; empty where it is on none.
+func (t *Tx) LockVMOf(ctx context.Context, id services.GPUID) (services.VMID, error) {
+	var vm services.VMID
+	_, err := t.found(ctx, &vm, "lock VM of GPU", `
+		select id from vms where id = (select vm_id from gpus where id = $1) for no key update`, id)
+	return vm, err
+}
+
 // VMGPUs lists the open GPUs of a VM, oldest first.
 func (s Store) VMGPUs(ctx context.Context, vm services.VMID) ([]GPU, error) {
 	var gpus []GPU
@@ -117,9 +138,10 @@ func (t *Tx) MoveGPU(ctx context.Context, m Move) (bool, error) {
 			from old where g.id = old.id
 			returning g.id, g.account_id, g.card_id, old.state as from_state, coalesce(g.vm_id, old.vm_id) as vm_id
 		)
-		insert into events (at, kind, account_id, actor, gpu_id, vm_id, card_id, from_state, to_state, data, request_id)
-		select $5, $6, account_id, $7, id, vm_id, card_id, from_state, coalesce(nullif($3, ''), 'released'), $8, $9 from moved`,
-		m.GPU, from, string(m.To), string(m.VM), m.At, m.Kind, m.Actor, data, m.RequestID)
+		insert into events (at, kind, account_id, actor, gpu_id, vm_id, card_id, host_id, from_state, to_state, data, request_id, address)
+		select $5, $6, account_id, $7, id, vm_id, card_id, (select host_id from cards where id = card_id), from_state,
+		       coalesce(nullif($3, ''), 'released'), $8, $9, $10 from moved`,
+		m.GPU, from, string(m.To), string(m.VM), m.At, m.Kind, m.Actor, data, m.RequestID, m.Address)
 	return n == 1, err
 }
 
@@ -186,9 +208,19 @@ type GPUFilter struct {
 	Zone    string
 	Model   string
 	States  []services.GPUState
-	Sort    string // "", "created", "name", "-name"
+	Sort    string // of gpuSorts
 	After   services.GPUID
 	Limit   int
+}
+
+// gpuSorts are the orders of a list of GPUs; newest first without one.
+var gpuSorts = sorts{
+	"":        {[]string{"g.created_at"}, true},
+	"created": {[]string{"g.created_at"}, false},
+	"name":    {[]string{"lower(g.name)"}, false},
+	"state":   {[]string{"g.state"}, false},
+	"model":   {[]string{"g.model_id"}, false},
+	"zone":    {[]string{"g.zone_id"}, false},
 }
 
 func (f GPUFilter) where() *conditions {
@@ -202,8 +234,7 @@ func (f GPUFilter) where() *conditions {
 		w.add("g.state = any(?)", textArray(f.States))
 	}
 	if f.Query != "" {
-		like := contains(f.Query)
-		w.add("(g.name ilike ? or g.id like ?)", like, like)
+		w.add("lower(g.name || ' ' || g.id) like lower(?)", contains(f.Query))
 	}
 	return w
 }
@@ -211,7 +242,7 @@ func (f GPUFilter) where() *conditions {
 // ListGPUs gives one page, newest first unless sorted otherwise.
 func (s Store) ListGPUs(ctx context.Context, f GPUFilter) ([]GPU, error) {
 	w := f.where()
-	order := w.page("g", "gpus", f.Sort, string(f.After))
+	order := w.page("g", "gpus", gpuSorts.find(f.Sort), string(f.After))
 	var gpus []GPU
 	err := s.all(ctx, &gpus, "list GPUs", `select`+gpuColumns+gpuTables+w.sql()+order+w.limit(f.Limit), w.args...)
 	return gpus, err

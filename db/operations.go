@@ -109,3 +109,84 @@ func (t *Tx) LockVMRow(ctx context.Context, id services.VMID) (VM, error) {
 	}
 	return v, err
 }
+
+// OperationFilter narrows and pages all operations, newest first.
+type OperationFilter struct {
+	Text    string // part of its VM's name or id
+	Account services.AccountID
+	Zone    string
+	State   string // a state, or "open" for running and stuck; empty: all
+	Sort    string // of operationSorts
+	After   services.OperationID
+	Limit   int
+}
+
+// operationSorts are the orders of the list of operations; newest first without one.
+var operationSorts = sorts{
+	"":        {[]string{"o.created_at"}, true},
+	"created": {[]string{"o.created_at"}, false},
+}
+
+func (f OperationFilter) where() *conditions {
+	w := &conditions{}
+	w.addIf(f.Account != "", "o.account_id = ?", f.Account)
+	w.addIf(f.Text != "", "o.vm_id in (select id from vms where lower(name || ' ' || id) like lower(?))", contains(f.Text))
+	w.addIf(f.Zone != "", "exists (select from vms z where z.id = o.vm_id and z.zone_id = ?)", f.Zone)
+	switch f.State {
+	case "":
+	case "open":
+		w.addRaw("o.state in ('running', 'stuck')")
+	default:
+		w.add("o.state = ?", f.State)
+	}
+	return w
+}
+
+// OperationRow is an operation of a list, with whose it is and where.
+type OperationRow struct {
+	Operation
+	AccountName string          `db:"account_name"`
+	Host        services.HostID `db:"host_id"`
+	HostName    string          `db:"host_name"`
+	Zone        string          `db:"zone_id"`
+	Power       services.Power  `db:"power"`
+	Problem     *JSON           `db:"problem"` // what its host says keeps the VM
+}
+
+// ListOperations gives one page of all accounts' operations.
+func (s Store) ListOperations(ctx context.Context, f OperationFilter) ([]OperationRow, error) {
+	w := f.where()
+	order := w.page("o", "operations", operationSorts.find(f.Sort), string(f.After))
+	var rows []OperationRow
+	err := s.all(ctx, &rows, "list operations", `
+		select `+operationColumns+`, a.name as account_name, v.host_id, h.name as host_name, v.zone_id, v.power, v.problem
+		from (select o.* from operations o`+w.sql()+order+w.limit(f.Limit)+`) o
+		join vms v on v.id = o.vm_id join accounts a on a.id = o.account_id join hosts h on h.id = v.host_id`+order, w.args...)
+	return rows, err
+}
+
+// OperationCount counts operations of a state.
+type OperationCount struct {
+	State services.OperationState `db:"state"`
+	Count int                     `db:"count"`
+}
+
+// CountOperations counts the filter's operations by state; paging and State are not looked at.
+func (s Store) CountOperations(ctx context.Context, f OperationFilter) ([]OperationCount, error) {
+	f.State = ""
+	w := f.where()
+	var counts []OperationCount
+	err := s.all(ctx, &counts, "count operations", `
+		select o.state, count(*) as count from operations o`+w.sql()+` group by o.state order by o.state`, w.args...)
+	return counts, err
+}
+
+// Operation finds an operation of any account.
+func (s Store) Operation(ctx context.Context, id services.OperationID) (Operation, error) {
+	var o Operation
+	ok, err := s.found(ctx, &o, "find operation", `select `+operationColumns+operationTables+`where o.id = $1`, id)
+	if err == nil && !ok {
+		err = services.NotFound("operation", string(id))
+	}
+	return o, err
+}

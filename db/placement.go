@@ -21,8 +21,8 @@ const roomLeft = `
 	and h.memory_mib - coalesce((select sum(o.memory_mib) from vms o where o.id <> $1 and (o.deleted_at is null and o.host_id = h.id
 		or exists (select 1 from evictions e where e.vm_id = o.id and e.host_id = h.id))), 0) >= $3`
 
-// Rooms lists the hosts of a zone that a VM fits on: its own first, then the
-// newest CPU generation where the VM leaves it open, then those with the most
+// Rooms lists the hosts of a zone that a VM fits on: its own first (last where it
+// is drained, not at all in maintenance), then the newest CPU generation where the VM leaves it open, then those with the most
 // free cards on offer for a VM that could take one and with the fewest for any
 // other, then the emptiest. A dedicated VM shares its host with no other account.
 func (s Store) Rooms(ctx context.Context, v VM) ([]Room, error) {
@@ -30,11 +30,11 @@ func (s Store) Rooms(ctx context.Context, v VM) ([]Room, error) {
 	err := s.all(ctx, &rooms, "find room", `
 		select h.id, h.generation from hosts h
 		where h.zone_id = $4 and ($5 = '' or h.generation = $5)
-		  and (h.id = $7 or h.mode = 'accepting' and h.confirmed_until > now())
+		  and (h.id = $7 and h.mode <> 'maintenance' or h.mode = 'accepting' and h.confirmed_until > now())
 		  and not exists (select 1 from vms o where o.host_id = h.id and o.deleted_at is null and o.account_id <> $6
 		                  and (o.tenancy = 'dedicated' or $8))
 		  and `+roomLeft+`
-		order by (h.id = $7) desc, length(h.generation) desc, h.generation desc,
+		order by (h.id = $7 and h.mode = 'accepting') desc, (h.mode = 'accepting') desc, length(h.generation) desc, h.generation desc,
 		         (select count(*) from cards c join offers o on o.model_id = c.model_id join zones z on z.region_id = o.region_id
 		          where c.host_id = h.id and z.id = h.zone_id and`+offered+`) * case when $9 then -1 else 1 end,
 		         (select coalesce(sum(o.vcores), 0) from vms o where o.host_id = h.id and o.deleted_at is null), h.name`,

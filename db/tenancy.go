@@ -76,16 +76,17 @@ func (t *Tx) SetQuota(ctx context.Context, account services.AccountID, region, m
 
 // Membership is an account that a user belongs to.
 type Membership struct {
-	Account services.AccountID `db:"account_id"`
-	Name    string             `db:"name"`
-	Role    services.Role      `db:"role"`
+	Account   services.AccountID `db:"account_id"`
+	Name      string             `db:"name"`
+	Role      services.Role      `db:"role"`
+	Suspended bool               `db:"suspended"` // the account: its members read, and change nothing
 }
 
 // Memberships lists a user's accounts by name.
 func (s Store) Memberships(ctx context.Context, user services.UserID) ([]Membership, error) {
 	var m []Membership
 	err := s.all(ctx, &m, "list memberships", `
-		select m.account_id, a.name, m.role from members m join accounts a on a.id = m.account_id
+		select m.account_id, a.name, m.role, a.suspended_at is not null as suspended from members m join accounts a on a.id = m.account_id
 		where m.user_id = $1 order by a.name, a.id`, user)
 	return m, err
 }

@@ -40,6 +40,7 @@ type VM struct {
 	Problem     *JSON          `db:"problem"`
 	CreatedAt   time.Time      `db:"created_at"`
 	DeletedAt   *time.Time     `db:"deleted_at"`
+	Resume      bool           `db:"resume"` // stopped by its host's maintenance: starts when that ends
 	HostName    string         `db:"host_name"`
 	HostUntil   time.Time      `db:"host_confirmed_until"`
 	HostSeen    time.Time      `db:"host_reported_at"`
@@ -62,7 +63,7 @@ func (v VM) Stopped() bool { return v.Power == services.PowerStopped && !v.Start
 const vmColumns = `
 	v.id, v.account_id, z.region_id, v.zone_id, z.storage, v.name, v.type, v.vcores, v.memory_mib, v.generation, v.performance,
 	v.inference, v.tenancy, v.image_id, v.ssh_key, v.user_data, v.host_id, v.desired_power, v.run, v.reboots, v.revision,
-	v.power, v.seen_run, v.seen_reboots, v.power_since, v.problem, v.created_at, v.deleted_at,
+	v.power, v.seen_run, v.seen_reboots, v.power_since, v.problem, v.created_at, v.deleted_at, v.resume,
 	h.name as host_name, h.confirmed_until as host_confirmed_until, h.reported_at as host_reported_at`
 
 const vmTables = ` from vms v join zones z on z.id = v.zone_id join hosts h on h.id = v.host_id `
@@ -110,10 +111,10 @@ func (t *Tx) InsertVM(ctx context.Context, v VM) error {
 func (t *Tx) WantVM(ctx context.Context, v VM) error {
 	_, err := t.exec(ctx, "set what is wanted of VM", `
 		update vms set desired_power = $2, run = $3, reboots = $4, type = $5, vcores = $6, memory_mib = $7, generation = $8,
-		       performance = $9, inference = $10, host_id = $11, revision = $12, deleted_at = $13
+		       performance = $9, inference = $10, host_id = $11, revision = $12, deleted_at = $13, resume = $14
 		where id = $1`,
 		v.ID, v.DesiredPower, v.Run, v.Reboots, v.Type, v.VCores, v.MemoryMiB, v.Generation,
-		v.Performance, v.Inference, v.Host, v.Revision, v.DeletedAt)
+		v.Performance, v.Inference, v.Host, v.Revision, v.DeletedAt, v.Resume)
 	return err
 }
 
@@ -132,9 +133,19 @@ type VMFilter struct {
 	Region  string
 	Zone    string
 	Power   services.Power
-	Sort    string // "", "created", "name", "-name"
+	Sort    string // of vmSorts
 	After   services.VMID
 	Limit   int
+}
+
+// vmSorts are the orders of a list of VMs; newest first without one.
+var vmSorts = sorts{
+	"":        {[]string{"v.created_at"}, true},
+	"created": {[]string{"v.created_at"}, false},
+	"name":    {[]string{"lower(v.name)"}, false},
+	"power":   {[]string{"v.power"}, false},
+	"type":    {[]string{"v.type"}, false},
+	"zone":    {[]string{"v.zone_id"}, false},
 }
 
 func (f VMFilter) where() *conditions {
@@ -145,8 +156,7 @@ func (f VMFilter) where() *conditions {
 	w.addIf(f.Zone != "", "v.zone_id = ?", f.Zone)
 	w.addIf(f.Power != "", "v.power = ?", f.Power)
 	if f.Query != "" {
-		like := contains(f.Query)
-		w.add("(v.name ilike ? or v.id like ?)", like, like)
+		w.add("lower(v.name || ' ' || v.id) like lower(?)", contains(f.Query))
 	}
 	return w
 }
@@ -154,7 +164,7 @@ func (f VMFilter) where() *conditions {
 // ListVMs gives one page, newest first unless sorted otherwise.
 func (s Store) ListVMs(ctx context.Context, f VMFilter) ([]VM, error) {
 	w := f.where()
-	order := w.page("v", "vms", f.Sort, string(f.After))
+	order := w.page("v", "vms", vmSorts.find(f.Sort), string(f.After))
 	var vms []VM
 	err := s.all(ctx, &vms, "list VMs", `select`+vmColumns+vmTables+w.sql()+order+w.limit(f.Limit), w.args...)
 	return vms, err
@@ -228,4 +238,55 @@ func (s Store) VMsByID(ctx context.Context, ids []services.VMID) ([]VM, error) {
 	var vms []VM
 	err := s.all(ctx, &vms, "find VMs", `select`+vmColumns+vmTables+`where v.id = any($1) order by v.id`, textArray(ids))
 	return vms, err
+}
+
+// HostVM is a VM beside others of its host.
+type HostVM struct {
+	VM
+	AccountName string `db:"account_name"`
+	GPUs        int    `db:"gpus"` // open ones, planned ones too
+}
+
+// HostVMs lists the VMs of a host by name.
+func (s Store) HostVMs(ctx context.Context, host services.HostID) ([]HostVM, error) {
+	var vms []HostVM
+	err := s.all(ctx, &vms, "list VMs of host", `
+		select`+vmColumns+`, a.name as account_name,
+		       (select count(*) from gpus g where g.vm_id = v.id and g.released_at is null) as gpus`+vmTables+`
+		join accounts a on a.id = v.account_id
+		where v.host_id = $1 and v.deleted_at is null order by lower(v.name), v.id`, host)
+	return vms, err
+}
+
+// leavingAtOnce bounds how many VMs are taken off hosts in one go.
+const leavingAtOnce = 100
+
+// LeavingVMs lists VMs that should run, on hosts that are to be empty, and that
+// nothing is done with yet. One whose stop or move failed since the host's mode
+// was set is left to people.
+func (s Store) LeavingVMs(ctx context.Context) ([]services.VMID, error) {
+	var ids []services.VMID
+	err := s.all(ctx, &ids, "list VMs to take off their host", `
+		select v.id from vms v join hosts h on h.id = v.host_id join zones z on z.id = v.zone_id
+		where h.mode <> 'accepting' and v.deleted_at is null and v.desired_power = 'running'
+		  and (h.mode = 'maintenance' or z.storage = 'shared' and not exists (
+		       select 1 from gpus g where g.vm_id = v.id and g.released_at is null))
+		  and not exists (select 1 from operations o where o.vm_id = v.id and (o.ended_at is null
+		                  or o.state = 'failed' and o.kind in ('stop', 'stop-start') and o.created_at >= h.mode_since))
+		order by v.id limit $1`, leavingAtOnce)
+	return ids, err
+}
+
+// ResumingVMs lists VMs that maintenance stopped, whose host takes work again
+// and is there, and that nothing is done with yet. One whose start failed since
+// is left to people.
+func (s Store) ResumingVMs(ctx context.Context) ([]services.VMID, error) {
+	var ids []services.VMID
+	err := s.all(ctx, &ids, "list VMs to start again", `
+		select v.id from vms v join hosts h on h.id = v.host_id
+		where v.resume and v.deleted_at is null and v.desired_power = 'stopped' and h.mode = 'accepting' and h.confirmed_until > now()
+		  and not exists (select 1 from operations o where o.vm_id = v.id and (o.ended_at is null
+		                  or o.state in ('failed', 'cancelled') and o.kind = 'start' and o.created_at >= h.mode_since))
+		order by v.id limit $1`, leavingAtOnce)
+	return ids, err
 }

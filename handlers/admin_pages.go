@@ -8,6 +8,7 @@ import (
 
 	"berth/services/fleet"
 	"berth/web/admin"
+	"berth/web/components"
 )
 
 // fleetReader answers how the fleet stands.
@@ -28,40 +29,62 @@ func (h adminPages) page(r *request) error { return h.show(r, admin.View) }
 func (h adminPages) fragment(r *request) error { return h.show(r, admin.Fragment) }
 
 func (h adminPages) show(r *request, view func(admin.Page) templ.Component) error {
-	shell, err := r.shell()
+	p, err := h.build(r)
 	if err != nil {
 		return err
 	}
+	return r.render(http.StatusOK, view(p))
+}
+
+func (h adminPages) build(r *request) (admin.Page, error) {
 	o, err := h.fleet.Overview(r.ctx())
 	if err != nil {
-		return err
+		return admin.Page{}, err
 	}
-	p := admin.Page{Shell: shell}
+	p := admin.Page{
+		Hosts: o.Hosts.All, Accepting: o.Hosts.Accepting, Draining: o.Hosts.Draining, Maintenance: o.Hosts.Maintenance,
+		Silent: o.Hosts.Silent, NotReady: o.Hosts.NotReady,
+		Cards: o.Cards.All, Free: o.Cards.Free, Held: o.Cards.Held, Unavailable: o.Cards.Unavailable,
+		MoreDrifts: o.MoreDrifts,
+		Agents:     admin.Agents{All: o.Agents.All, Expiring: o.Agents.Expiring, Expired: o.Agents.Expired},
+		Away:       h.away(o.Away), Out: outCards(o.Out),
+	}
 	for _, d := range o.Drifts {
-		p.Drifts = append(p.Drifts, admin.Drift{Kind: d.Kind, Subject: d.Subject, Detail: d.Detail, Agent: d.Agent, Since: d.FirstSeen})
+		p.Drifts = append(p.Drifts, drift(d))
 	}
 	for _, i := range o.Inventory {
 		p.Pools = append(p.Pools, admin.Pool{Zone: i.Zone, Model: i.Model, Free: i.Free, Held: i.Held, Unavailable: i.Unavailable, Total: i.Total})
 	}
-	h.addPrograms(&p, o)
-	return r.render(http.StatusOK, view(p))
+	for _, op := range o.Operations {
+		p.Operations = append(p.Operations, admin.Stuck{Progress: *h.site.progress(&op.Operation), Account: op.AccountName, Host: op.Host, HostName: op.HostName})
+	}
+	if p.Events, err = audited(o.Events); err != nil {
+		return p, err
+	}
+	p.Shell, err = r.shell()
+	return p, err
 }
 
-func (h adminPages) addPrograms(p *admin.Page, o fleet.Overview) {
-	for _, x := range o.Hosts {
-		p.Hosts = append(p.Hosts, admin.Host{
-			ID: x.ID, Name: x.Name, Zone: x.Zone, Generation: x.Generation, VCores: x.VCores, MemoryMiB: int(x.MemoryMiB),
-			Mode: x.Mode, Seen: x.ReportedAt, Vouched: x.ConfirmedUntil.After(h.site.Now()),
+func drift(d fleet.Drift) components.Drift {
+	return components.Drift{Kind: d.Kind, Subject: d.Subject, Detail: d.Detail, Agent: d.Agent, Since: d.FirstSeen}
+}
+
+func (h adminPages) away(all []fleet.HostRow) []admin.Away {
+	rows := make([]admin.Away, 0, len(all))
+	for _, x := range all {
+		rows = append(rows, admin.Away{
+			ID: x.ID, Name: x.Name, Zone: x.Zone, Seen: x.ReportedAt, Silent: !x.ConfirmedUntil.After(h.site.Now()), Held: x.Held, Machines: x.VMs,
 		})
 	}
-	for _, a := range o.Agents {
-		row := admin.Agent{
-			ID: a.ID, Zone: a.Zone, Version: a.Version, Driver: a.Driver, Behind: a.DesiredRevision - a.ReachedRevision,
-			ExpiresAt: a.ExpiresAt, Revoked: a.RevokedAt != nil,
-		}
-		if a.ReportedAt != nil {
-			row.Seen = *a.ReportedAt
-		}
-		p.Agents = append(p.Agents, row)
+	return rows
+}
+
+func outCards(all []fleet.CardRow) []admin.Out {
+	rows := make([]admin.Out, 0, len(all))
+	for _, c := range all {
+		rows = append(rows, admin.Out{
+			ID: c.ID, Model: c.Model, HostName: c.HostName, Address: c.PCIAddress, Status: c.Status, Reason: c.ConditionReason, Since: c.ConditionSince,
+		})
 	}
+	return rows
 }

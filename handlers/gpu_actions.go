@@ -2,7 +2,6 @@ package handlers
 
 import (
 	"context"
-	"net/url"
 	"slices"
 
 	"berth/services"
@@ -193,10 +192,4 @@ func (h gpuActions) tryBulk(r *request, f form) (to string, err error) {
 
 // listQuery is how the user looks at the list: the query of the page that the
 // request was sent from.
-func listQuery(r *request) urls.GPUQuery {
-	u, err := url.Parse(r.here())
-	if err != nil || u.Path != urls.GPUs(urls.GPUQuery{}) {
-		return urls.GPUQuery{}
-	}
-	return gpuQuery(u.Query())
-}
+func listQuery(r *request) urls.GPUQuery { return gpuQuery(r.referred(urls.GPUs(urls.GPUQuery{}))) }

@@ -36,12 +36,13 @@ type Options struct {
 	Activity *activity.Service
 	Database Database
 
-	Log     *slog.Logger     // slog.Default()
-	Version string           // of the console, for its metrics; empty: unknown
-	Secure  bool             // browsers come by HTTPS through a proxy: cookies are marked so, and the proxy's word on addresses counts
-	Now     func() time.Time // time.Now
-	Random  io.Reader        // crypto/rand.Reader
-	Static  http.Handler     // static.Handler()
+	Log      *slog.Logger     // slog.Default()
+	Version  string           // of the console, for its metrics; empty: unknown
+	AgentURL string           // what agents dial, as pages tell it; empty: not known
+	Secure   bool             // browsers come by HTTPS through a proxy: cookies are marked so, and the proxy's word on addresses counts
+	Now      func() time.Time // time.Now
+	Random   io.Reader        // crypto/rand.Reader
+	Static   http.Handler     // static.Handler()
 
 	// Heartbeat is how often an open stream says that the console is there,
 	// and looks whether its session still is. 15 s.

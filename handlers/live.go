@@ -181,6 +181,9 @@ func (a audience) messages(c activity.Change) []message {
 			m = append(m, message{components.EventFleet, c.Kind})
 		}
 	}
+	if a.admin && c.Kind != "" {
+		m = append(m, message{components.EventOperations, c.Kind})
+	}
 	return m
 }
 
@@ -205,10 +208,10 @@ const seenOnly = "vm.seen"
 // capacity reports whether a change makes cards free or takes them.
 func capacity(c activity.Change) bool {
 	switch c.Kind {
-	case "gpu.allocated", "gpu.released", "gpu.released-with-vm", "gpu.built-in", "vm.deleted":
+	case "gpu.allocated", "gpu.released", "gpu.released-with-vm", "gpu.force-released", "gpu.built-in", "vm.deleted":
 		return true
 	}
-	return strings.HasPrefix(c.Kind, "card.") || strings.HasPrefix(c.Kind, "host.")
+	return strings.HasPrefix(c.Kind, "card.") || strings.HasPrefix(c.Kind, "host.") || strings.HasPrefix(c.Kind, "agent.")
 }
 
 // eventWriter writes server-sent events, each name once in a message.

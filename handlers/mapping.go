@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	"berth/services"
 	"berth/services/agentapi"
@@ -94,12 +95,13 @@ func zonesIn(zones []compute.Zone, region string) []string {
 	return names
 }
 
-// sorted lists the orders of lists that a query may ask for.
-var sorted = []string{"name", "-name", "created"}
+// sorted lists the columns that a list may be sorted by; not each has all.
+var sorted = []string{"name", "created", "state", "model", "zone", "power", "type", "serial"}
 
-// order is a query's sort; empty, newest first, for anything unknown.
+// order is a query's sort, a column or a column with a minus before it; empty,
+// the list's own order, for anything unknown.
 func order(sort string) string {
-	if slices.Contains(sorted, sort) {
+	if slices.Contains(sorted, strings.TrimPrefix(sort, "-")) {
 		return sort
 	}
 	return ""

@@ -11,6 +11,8 @@ import (
 
 	"github.com/labstack/echo/v4"
 	"github.com/labstack/echo/v4/middleware"
+
+	"berth/web/urls"
 )
 
 // policy lets pages load what the console serves, and nothing else.
@@ -26,7 +28,9 @@ func (s *site) around() []echo.MiddlewareFunc {
 }
 
 // endless are the answers that go on for as long as the client listens.
-func endless(c echo.Context) bool { return c.Path() == "/events" }
+func endless(c echo.Context) bool {
+	return c.Path() == urls.Events || strings.HasPrefix(c.Path(), urls.AdminExport(""))
+}
 
 // incompressible are streams, parts of files, and what is compressed already.
 func incompressible(c echo.Context) bool {

@@ -36,7 +36,7 @@ func (r *request) ctx() context.Context { return r.Request().Context() }
 
 func (r *request) signedIn() bool { return r.session.Token != "" }
 
-func (r *request) actor() services.Actor { return r.session.Actor(requestID(r)) }
+func (r *request) actor() services.Actor { return r.session.Actor(requestID(r), r.RealIP()) }
 
 func (r *request) account() services.AccountID { return r.session.Account }
 

@@ -76,7 +76,7 @@ func verify(e *echo.Echo, table []route) error {
 
 // table lists every route for browsers, with who may call it.
 func (s *site) table() []route {
-	return slices.Concat(s.common(), s.views(), s.fragments(), s.actions())
+	return slices.Concat(s.common(), s.views(), s.fragments(), s.actions(), s.operators())
 }
 
 // common are the routes of machines and sessions.
@@ -158,5 +158,52 @@ func (s *site) actions() []route {
 		post("/vms/:id/delete", writer, vm.remove),
 		post("/operations/:id/retry", writer, vm.retry),
 		post("/operations/:id/cancel", writer, vm.cancel),
+	}
+}
+
+// operators are the pages and writes of those who run the platform.
+func (s *site) operators() []route {
+	host, card, account := s.hosts(), s.cards(), s.accountPages()
+	operation, agent, log := s.operationPages(), s.agentPages(), s.audit()
+	return []route{
+		get("/admin/hosts", operator, host.list),
+		get("/fragments/admin/hosts", operator, host.listFragment),
+		post("/admin/hosts/bulk", operator, host.bulk),
+		get("/admin/hosts/:id", operator, host.page),
+		get("/fragments/admin/hosts/:id", operator, host.fragment),
+		post("/admin/hosts/:id/mode", operator, host.setMode),
+		get("/admin/cards", operator, card.list),
+		get("/fragments/admin/cards", operator, card.listFragment),
+		post("/admin/cards/bulk", operator, card.bulk),
+		get("/admin/cards/:id", operator, card.page),
+		get("/fragments/admin/cards/:id", operator, card.fragment),
+		post("/admin/cards/:id/condition", operator, card.setCondition),
+
+		get("/admin/accounts", operator, account.list),
+		get("/fragments/admin/accounts", operator, account.listFragment),
+		post("/admin/accounts", operator, account.open),
+		get("/admin/accounts/:id", operator, account.page),
+		get("/fragments/admin/accounts/:id", operator, account.fragment),
+		post("/admin/accounts/:id/state", operator, account.setState),
+		post("/admin/accounts/:id/members", operator, account.setMember),
+		get("/admin/quotas", operator, account.quotaList),
+		get("/fragments/admin/quotas", operator, account.quotaFragment),
+		post("/admin/quotas", operator, account.setQuota),
+
+		get("/admin/operations", operator, operation.list),
+		get("/fragments/admin/operations", operator, operation.fragment),
+		post("/admin/operations/:id/retry", operator, operation.retry),
+		post("/admin/operations/:id/cancel", operator, operation.cancel),
+
+		get("/admin/agents", operator, agent.list),
+		get("/fragments/admin/agents", operator, agent.fragment),
+		post("/admin/agents/tokens", operator, agent.makeToken),
+		post("/admin/agents/tokens/:id/revoke", operator, agent.revokeToken),
+		post("/admin/agents/:id/revoke", operator, agent.revoke),
+
+		get("/admin/activity", operator, log.page),
+		get("/fragments/admin/activity", operator, log.fragment),
+		get("/admin/activity/export.csv", operator, log.exportCSV),
+		get("/admin/activity/export.jsonl", operator, log.exportJSON),
 	}
 }

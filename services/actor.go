@@ -7,10 +7,15 @@ type Actor struct {
 	Account   AccountID
 	Role      Role
 	RequestID string // of the HTTP request, kept with the event
+	Address   string // of the client, likewise
+	Suspended bool   // the account: its members read, and change nothing
 }
 
-// MayWrite refuses a viewer.
+// MayWrite refuses a viewer, and everybody in a suspended account.
 func (a Actor) MayWrite() error {
+	if a.Suspended {
+		return Fail(KindForbidden, CodeSuspended, nil)
+	}
 	if a.Role.CanWrite() {
 		return nil
 	}
@@ -23,3 +28,10 @@ const (
 	ActorConsole = "console"
 	ActorHost    = "host"
 )
+
+// ActorOperator stands for whoever operates the platform in what a tenant
+// reads; the operator's own log has the name.
+const ActorOperator = "operator"
+
+// Resources are what an account has quotas for beside GPUs. Memory is in GiB.
+var Resources = []string{"vcores", "memory", "vms", "clusters"}

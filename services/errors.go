@@ -40,15 +40,21 @@ const (
 	CodeVMRunning       Code = "vm-running"
 	CodeInvalidType     Code = "invalid-type"
 
-	CodeRequired       Code = "required"        // a field was left empty
-	CodeInvalidValue   Code = "invalid-value"   // a field holds none of its possible values
-	CodeTooLong        Code = "too-long"        // a text is longer than its field takes
-	CodeInvalidKey     Code = "invalid-ssh-key" // a text is no SSH public key
-	CodeNotOffered     Code = "not-offered"     // the model is not offered in that zone's region
-	CodeBadCredentials Code = "bad-credentials" // e-mail or password is wrong
-	CodeTooManyTries   Code = "too-many-tries"  // sign-in is locked for a while
-	CodeKeyReused      Code = "key-reused"      // an idempotency key came with another request
-	CodeBusy           Code = "busy"            // another operation on the VM is still running
+	CodeRequired       Code = "required"         // a field was left empty
+	CodeInvalidValue   Code = "invalid-value"    // a field holds none of its possible values
+	CodeTooLong        Code = "too-long"         // a text is longer than its field takes
+	CodeInvalidKey     Code = "invalid-ssh-key"  // a text is no SSH public key
+	CodeNotOffered     Code = "not-offered"      // the model is not offered in that zone's region
+	CodeBadCredentials Code = "bad-credentials"  // e-mail or password is wrong
+	CodeTooManyTries   Code = "too-many-tries"   // sign-in is locked for a while
+	CodeKeyReused      Code = "key-reused"       // an idempotency key came with another request
+	CodeBusy           Code = "busy"             // another operation on the VM is still running
+	CodeSuspended      Code = "suspended"        // the account is suspended
+	CodeMaintenance    Code = "host-maintenance" // the VM's host is in maintenance, and it fits nowhere else
+	CodeConfirm        Code = "confirm"          // the action needs a confirmation
+	CodeHeld           Code = "held"             // a card is held by a GPU
+	CodeTaken          Code = "taken"            // a name or address is in use
+	CodeLastOwner      Code = "last-owner"       // an account must keep an owner
 	CodeNotFound       Code = "not-found"
 	CodeForbidden      Code = "forbidden"
 	CodeSignedOut      Code = "signed-out"
@@ -63,13 +69,15 @@ const (
 	LimitVCores      Limit = "vcores"
 	LimitMemory      Limit = "memory"
 	LimitGeneration  Limit = "generation"
+
+	LimitVMs Limit = "vms" // of an account; vCores and memory have one as well
 )
 
 // Violation is one broken rule. The sentence shown is the message
 // "error.<code>" ("error.<code>.<limit>" where there is a limit) with Args.
 type Violation struct {
 	Code  Code
-	Limit Limit          // empty unless Code is vm-specs-mismatch
+	Limit Limit          // which limit, of codes that have several
 	Field string         // the form field it is about; empty for the whole form
 	Args  map[string]any // what the sentence names: model, region, have, max, vm, ...
 }

@@ -1,5 +1,7 @@
 package services
 
+import "slices"
+
 // GPUState is where a flexible GPU stands in its life cycle. A released GPU
 // and a GPU of another kind have none (empty).
 type GPUState string
@@ -106,7 +108,39 @@ const (
 	CardDisabled    CardCondition = "disabled"
 	CardMissing     CardCondition = "missing"
 	CardNeedsReview CardCondition = "needs_review"
+	CardRetired     CardCondition = "retired" // no longer part of the fleet
 )
+
+// CardConditions lists the conditions, the ones that need somebody last.
+var CardConditions = []CardCondition{
+	CardReady, CardCleaning, CardDisabled, CardQuarantined, CardMissing, CardNeedsReview, CardRetired,
+}
+
+// Valid reports whether c is one of the conditions.
+func (c CardCondition) Valid() bool { return slices.Contains(CardConditions, c) }
+
+// CardAction is what an operator asks of a card.
+type CardAction string
+
+// The actions of a card's form.
+const (
+	CardEnable       CardAction = "enable"        // a disabled card is prepared and offered again
+	CardDisable      CardAction = "disable"       // no longer offered
+	CardQuarantine   CardAction = "quarantine"    // no longer offered, for a fault
+	CardReturn       CardAction = "return"        // a quarantined or reviewed card is prepared and offered again
+	CardRetire       CardAction = "retire"        // leaves the fleet
+	CardForceRelease CardAction = "force-release" // is taken from its holder
+	CardRetry        CardAction = "retry"         // a preparation is ordered anew
+	CardRollBack     CardAction = "roll-back"     // a preparation is given up
+)
+
+// CardActions lists the actions in the order of the form.
+var CardActions = []CardAction{
+	CardEnable, CardReturn, CardRetry, CardRollBack, CardDisable, CardQuarantine, CardForceRelease, CardRetire,
+}
+
+// Valid reports whether a is one of the actions.
+func (a CardAction) Valid() bool { return slices.Contains(CardActions, a) }
 
 // HostMode says whether a host takes new work.
 type HostMode string
@@ -117,6 +151,12 @@ const (
 	HostDraining    HostMode = "draining"
 	HostMaintenance HostMode = "maintenance"
 )
+
+// HostModes lists the modes from most work to none.
+var HostModes = []HostMode{HostAccepting, HostDraining, HostMaintenance}
+
+// Valid reports whether m is one of the modes.
+func (m HostMode) Valid() bool { return slices.Contains(HostModes, m) }
 
 // Storage says where the disks of a zone's VMs lie.
 type Storage string
@@ -141,3 +181,6 @@ const (
 
 // CanWrite reports whether the role may change GPUs and VMs.
 func (r Role) CanWrite() bool { return r == RoleOwner || r == RoleMember }
+
+// Valid reports whether r is one of the roles.
+func (r Role) Valid() bool { return r == RoleOwner || r == RoleMember || r == RoleViewer }

@@ -12,7 +12,7 @@ alter table hosts
     add column mode_actor text    not null default '';
 create index hosts_by_name on hosts (lower(name), id);
 create index hosts_by_zone on hosts (zone_id, lower(name), id);
-create index hosts_by_text on hosts using gin ((lower(name || ' ' || id)) gin_trgm_ops);
+create index hosts_by_text on hosts using gin (lower(name || ' ' || id) gin_trgm_ops);
 create index hosts_leaving on hosts (id) where mode <> 'accepting';
 create index hosts_unready on hosts (lower(name), id) where not ready;
 
@@ -26,21 +26,28 @@ alter table cards
     add column condition_actor text   not null default '',
     -- While an operator's enabling or return is under way (condition cleaning):
     -- the condition that rolling it back leads to.
-    add column undo            text check (undo in ('disabled', 'quarantined', 'needs_review')),
+    add column undo            text,
     drop constraint cards_condition_check,
     add constraint cards_condition_check
         check (condition in ('ready', 'cleaning', 'quarantined', 'disabled', 'missing', 'needs_review', 'retired')),
-    add constraint cards_undo_check1 check (undo is null or condition = 'cleaning'),
+    add constraint cards_undo_check
+        check (undo is null or undo in ('disabled', 'quarantined', 'needs_review') and condition = 'cleaning'),
     add constraint cards_retired_check check (condition <> 'retired' or gpu_id is null);
-create index cards_by_age on cards (created_at desc, id desc);
-create index cards_by_zone on cards (zone_id, created_at desc, id desc);
-create index cards_by_model on cards (model_id, created_at desc, id desc);
-create index cards_by_condition on cards (condition, created_at desc, id desc);
+-- What lists show and sort by: a card that is gone is missing, whatever was decided of it.
+alter table cards add column status text not null generated always as
+    (case when missing_since is not null and condition <> 'retired' then 'missing' else condition end) stored;
+create index cards_by_age on cards (created_at, id);
+create index cards_by_zone on cards (zone_id, created_at, id);
+create index cards_by_model on cards (model_id, created_at, id);
+create index cards_by_status on cards (status, id);
 create index cards_by_serial on cards (serial, id);
-create index cards_by_text on cards using gin ((lower(id || ' ' || serial || ' ' || uuid || ' ' || pci_address || ' ' || coalesce(gpu_id, ''))) gin_trgm_ops);
+create index cards_by_place on cards (zone_id, id);
+create index cards_by_name on cards (coalesce(model_id, ''), id);
+create index cards_by_text on cards using gin
+    (lower(id || ' ' || serial || ' ' || uuid || ' ' || pci_address || ' ' || coalesce(gpu_id, '')) gin_trgm_ops);
 create index cards_held on cards (gpu_id) where gpu_id is not null;
-create index cards_gone on cards (created_at desc, id desc) where missing_since is not null;
-create index cards_counted on cards (zone_id, model_id, host_id, condition, missing_since, gpu_id);
+create index cards_out on cards (created_at, id) where status not in ('ready', 'retired');
+create index cards_counted on cards (zone_id, model_id, host_id, status, condition, missing_since, gpu_id);
 
 -- Who had which card, from when until when. Kept by the trigger that mirrors a
 -- card's holder, so that no change of hands is left out.
@@ -78,10 +85,18 @@ alter table vms
     -- Its host's maintenance stopped it: it starts by itself when that ends.
     add column resume boolean not null default false;
 create index vms_to_resume on vms (host_id) where resume and deleted_at is null;
-create index vms_by_text on vms using gin ((lower(name || ' ' || id)) gin_trgm_ops);
-create index gpus_by_text on gpus using gin ((lower(name || ' ' || id)) gin_trgm_ops);
+create index vms_by_text on vms using gin (lower(name || ' ' || id) gin_trgm_ops);
+create index gpus_by_text on gpus using gin (lower(name || ' ' || id) gin_trgm_ops);
 create index gpus_counted on gpus (account_id, region_id, zone_id, model_id, kind, state) where released_at is null;
 create index vms_counted on vms (account_id, zone_id, power) where deleted_at is null;
+
+-- Each column of a list sorts by what it shows.
+create index gpus_by_account_state on gpus (account_id, state, id) where released_at is null;
+create index gpus_by_account_zone on gpus (account_id, zone_id, id) where released_at is null;
+create index gpus_by_account_kind on gpus (account_id, model_id, id) where released_at is null;
+create index vms_by_account_power on vms (account_id, power, id) where deleted_at is null;
+create index vms_by_account_type on vms (account_id, type, id) where deleted_at is null;
+create index vms_by_account_zone on vms (account_id, zone_id, id) where deleted_at is null;
 
 create index operations_by_age on operations (created_at desc, id desc);
 create index operations_by_state on operations (state, created_at desc, id desc);
@@ -91,7 +106,7 @@ alter table accounts
     add column suspended_at     timestamptz,                -- its members read, and change nothing
     add column suspended_reason text not null default '';
 create index accounts_by_name on accounts (lower(name), id);
-create index accounts_by_text on accounts using gin ((lower(name || ' ' || id)) gin_trgm_ops);
+create index accounts_by_text on accounts using gin (lower(name || ' ' || id) gin_trgm_ops);
 
 -- What an account may have in a region besides GPUs. No row, or a null max, is
 -- unlimited; 0 is none.
@@ -109,6 +124,10 @@ alter table enrolment_tokens
     add column revoked_at timestamptz;
 create unique index enrolment_tokens_id on enrolment_tokens (id);
 
+alter table drifts drop constraint drifts_kind_check, add constraint drifts_kind_check check (kind in (
+    'empty-report', 'foreign-card', 'foreign-vm', 'foreign-host', 'card-missing', 'unknown-model', 'card-elsewhere', 'vm-missing',
+    'broken-report', 'retired-card'));
+
 -- Prices by the hour; null: the console names none.
 alter table offers
     add column hourly_price numeric(12, 4) check (hourly_price >= 0);
@@ -119,6 +138,7 @@ alter table events add column address text not null default ''; -- of the client
 create index events_by_card on events (card_id, id desc) where card_id is not null;
 create index events_by_host on events (host_id, id desc) where host_id is not null;
 create index events_by_actor on events (actor, id desc);
+create index events_by_time on events (at, id);
 create index events_by_family on events ((split_part(kind, '.', 1)), id desc);
 
 -- Cards by zone and model as they were, one row a minute for two days and one
@@ -135,13 +155,17 @@ create table capacity_samples (
 
 -- +goose Down
 drop table capacity_samples, limits;
-drop index events_by_card, events_by_host, events_by_actor, events_by_family;
+drop index events_by_card, events_by_host, events_by_actor, events_by_time, events_by_family;
 alter table events drop column address;
 alter table vm_types drop column hourly_price;
 alter table offers drop column hourly_price;
+delete from drifts where kind = 'retired-card';
+alter table drifts drop constraint drifts_kind_check, add constraint drifts_kind_check check (kind in (
+    'empty-report', 'foreign-card', 'foreign-vm', 'foreign-host', 'card-missing', 'unknown-model', 'card-elsewhere', 'vm-missing', 'broken-report'));
 alter table enrolment_tokens drop column id, drop column created_by, drop column revoked_at;
 drop index accounts_by_name, accounts_by_text;
 alter table accounts drop column suspended_at, drop column suspended_reason;
+drop index gpus_by_account_state, gpus_by_account_zone, gpus_by_account_kind, vms_by_account_power, vms_by_account_type, vms_by_account_zone;
 drop index operations_by_age, operations_by_state, operations_of_account, vms_counted, gpus_counted, gpus_by_text, vms_by_text, vms_to_resume;
 alter table vms drop column resume;
 -- +goose StatementBegin
@@ -159,10 +183,11 @@ begin
 end $$;
 -- +goose StatementEnd
 drop table holdings;
-drop index cards_by_age, cards_by_zone, cards_by_model, cards_by_condition, cards_by_serial, cards_by_text, cards_held, cards_gone, cards_counted;
+drop index cards_by_age, cards_by_zone, cards_by_model, cards_by_status, cards_by_serial, cards_by_place, cards_by_name, cards_by_text, cards_held, cards_out, cards_counted;
+alter table cards drop column status;
 update cards set condition = 'disabled' where condition = 'retired';
 alter table cards
-    drop constraint cards_retired_check, drop constraint cards_undo_check1, drop constraint cards_condition_check,
+    drop constraint cards_retired_check, drop constraint cards_undo_check, drop constraint cards_condition_check,
     drop column driver, drop column vbios, drop column firmware, drop column parents, drop column problem,
     drop column condition_since, drop column condition_actor, drop column undo,
     add constraint cards_condition_check check (condition in ('ready', 'cleaning', 'quarantined', 'disabled', 'missing', 'needs_review'));

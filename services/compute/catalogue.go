@@ -47,6 +47,16 @@ func (s *Service) Zones(ctx context.Context) ([]Zone, error) { return s.db.Zones
 // Models lists the catalogue by name.
 func (s *Service) Models(ctx context.Context) ([]catalog.Model, error) { return s.db.Models(ctx) }
 
+// ModelNames lists the names of the catalogue's models.
+func (s *Service) ModelNames(ctx context.Context) ([]string, error) {
+	models, err := s.db.Models(ctx)
+	names := make([]string, 0, len(models))
+	for _, m := range models {
+		names = append(names, m.ID)
+	}
+	return names, err
+}
+
 // Images lists the systems that VMs can be made from.
 func (s *Service) Images(ctx context.Context) ([]catalog.Image, error) { return s.db.Images(ctx) }
 

@@ -26,6 +26,7 @@ var (
 	keepAfterVM   = Transition{"gpu.kept", withVM, services.GPUAllocated}
 	releaseWithVM = Transition{"gpu.released-with-vm", withVM, ""}
 	release       = Transition{"gpu.released", []services.GPUState{services.GPUAllocated}, ""}
+	forceRelease  = Transition{"gpu.force-released", services.GPUStates, ""} // by an operator
 )
 
 var withVM = []services.GPUState{services.GPUAttaching, services.GPUAttached, services.GPUDetaching}
@@ -37,13 +38,18 @@ const eventAllocated = "gpu.allocated"
 func Transitions() []Transition {
 	return []Transition{
 		planAttach, cancelAttach, confirmAttach, planDetach, cancelDetach, confirmDetach, keepAfterVM, releaseWithVM, release,
+		forceRelease,
 	}
 }
 
-// move carries out a transition; vm is the VM from then on. It reports whether
-// the GPU was in a state that the transition starts from.
+// move carries out a transition; vm is the VM from then on. A GPU that is in no
+// state that the transition starts from is wrong-state.
 func (s *Service) move(ctx context.Context, tx *db.Tx, a services.Actor, g db.GPU, t Transition, vm services.VMID) error {
-	data := map[string]any{}
+	return s.moveFor(ctx, tx, a, g, t, vm, map[string]any{})
+}
+
+// moveFor is move with data for the event.
+func (s *Service) moveFor(ctx context.Context, tx *db.Tx, a services.Actor, g db.GPU, t Transition, vm services.VMID, data map[string]any) error {
 	if g.VMName != "" {
 		data["VM"] = g.VMName
 	}

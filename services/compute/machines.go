@@ -179,6 +179,9 @@ func atMost(field, text string, limit int) error {
 // placeNew finds the VM a host with room, and with free cards where its type
 // has GPUs built in. A type that leaves the CPU generation open gets the host's.
 func (s *Service) placeNew(ctx context.Context, tx *db.Tx, vm *db.VM, t catalog.VMType) ([]services.CardID, error) {
+	if err := checkLimits(ctx, tx, vm.Account, vm.Region, growth{vcores: vm.VCores, memoryMiB: vm.MemoryMiB, vms: 1}); err != nil {
+		return nil, err
+	}
 	if t.Inference() {
 		if err := checkQuota(ctx, tx, vm.Account, vm.Region, t.GPUModel, t.GPUCount); err != nil {
 			return nil, err

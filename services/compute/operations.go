@@ -149,9 +149,16 @@ func (s *Service) wantRunning(ctx context.Context, tx *db.Tx, vm *db.VM) error {
 	if err := s.follow(ctx, tx, vm, gpus); err != nil {
 		return err
 	}
-	vm.DesiredPower = services.PowerRunning
+	before := vm.Host
+	if err := s.leaveHost(ctx, tx, vm); err != nil {
+		return err
+	}
+	vm.DesiredPower, vm.Resume = services.PowerRunning, false
 	vm.Run++
-	return s.want(ctx, tx, vm)
+	if vm.Host == before {
+		gpus = nil // what waits for its host waits for the same one
+	}
+	return s.want(ctx, tx, vm, gpus...)
 }
 
 // done reports whether what the present step waits for is true.

@@ -43,6 +43,7 @@ func (s *Service) power(ctx context.Context, tx *db.Tx, a services.Actor, vm *db
 	if !powerAllowed(*vm, action) {
 		return vmWrongState(*vm, vm.Power)
 	}
+	vm.Resume = false // what its owner asks for now counts, not what ran before its host's maintenance
 	return s.begin(ctx, tx, a, vm, kind, nil)
 }
 

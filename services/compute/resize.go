@@ -42,6 +42,9 @@ func (r *resizeSpec) encode() (*db.JSON, error) {
 // vm-running (invalid), busy (conflict), no-capacity (capacity).
 func (s *Service) Resize(ctx context.Context, a services.Actor, id services.VMID, in Resizing) error {
 	_, err := s.once(ctx, a, in.Key, vmWrite{VM: id, Doing: "resize", Detail: in}, func(tx *db.Tx) (string, error) {
+		if err := tx.LockAccount(ctx, a.Account); err != nil {
+			return "", err
+		}
 		vm, err := lockVM(ctx, tx, a, id)
 		if err != nil {
 			return "", err
@@ -66,6 +69,9 @@ func (s *Service) resize(ctx context.Context, tx *db.Tx, a services.Actor, vm *d
 		return err
 	}
 	if err := refuseMisfits(*vm, t, fits); err != nil {
+		return err
+	}
+	if err := checkGrowth(ctx, tx, *vm, t); err != nil {
 		return err
 	}
 	if vm.DesiredPower == services.PowerStopped && vm.Power == services.PowerStopped {
@@ -121,6 +127,11 @@ func refuseMisfits(vm db.VM, t catalog.VMType, fits []Fit) error {
 	return &services.Error{Kind: services.KindInvalid, Violations: broken}
 }
 
+// checkGrowth refuses a type that takes the account over its limits.
+func checkGrowth(ctx context.Context, tx *db.Tx, vm db.VM, t catalog.VMType) error {
+	return checkLimits(ctx, tx, vm.Account, vm.Region, growth{vcores: t.VCores - vm.VCores, memoryMiB: t.MemoryMiB - vm.MemoryMiB})
+}
+
 // convertByPlan is the step of a resize operation on its stopped VM.
 func (s *Service) convertByPlan(ctx context.Context, tx *db.Tx, vm *db.VM, op *db.Operation) error {
 	var spec resizeSpec
@@ -136,6 +147,9 @@ func (s *Service) convertByPlan(ctx context.Context, tx *db.Tx, vm *db.VM, op *d
 		return err
 	}
 	if err := refuseMisfits(*vm, t, fits); err != nil {
+		return err
+	}
+	if err := checkGrowth(ctx, tx, *vm, t); err != nil {
 		return err
 	}
 	return s.convert(ctx, tx, services.Actor{Email: op.Actor}, vm, t)

@@ -93,7 +93,7 @@ func (s *Service) claim(ctx context.Context, tx *db.Tx, a services.Actor, key st
 }
 
 func (s *Service) event(a services.Actor, kind string, data map[string]any) db.Event {
-	return db.Event{At: s.now(), Kind: kind, Actor: a.Email, RequestID: a.RequestID, Data: data}
+	return db.Event{At: s.now(), Kind: kind, Actor: a.Email, RequestID: a.RequestID, Address: a.Address, Data: data}
 }
 
 // console is the actor of what no person asked for.

@@ -5,6 +5,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
+	"strings"
+	"time"
 
 	"berth/db"
 	"berth/services"
@@ -16,10 +19,13 @@ import (
 func (t *taking) cards(ctx context.Context) error {
 	var hosts []services.HostID
 	var identities []string
+	t.seen, t.moved = map[string][]string{}, map[services.CardID]bool{}
 	for _, h := range t.report.Hosts {
 		hosts = append(hosts, t.ids[h.Name])
 		for _, c := range h.Cards {
-			identities = append(identities, identity(t.ids[h.Name], c))
+			i := identity(t.ids[h.Name], c)
+			identities = append(identities, i)
+			t.seen[i] = append(t.seen[i], h.Name)
 		}
 	}
 	rows, err := t.db.CardsOf(ctx, hosts, identities)
@@ -32,6 +38,11 @@ func (t *taking) cards(ctx context.Context) error {
 	}
 	for _, h := range t.report.Hosts {
 		if err := t.hostCards(ctx, h, known); err != nil {
+			return err
+		}
+	}
+	for _, h := range t.report.Hosts {
+		if err := t.missingCards(ctx, h, rows); err != nil {
 			return err
 		}
 	}
@@ -53,7 +64,6 @@ func identity(host services.HostID, c agentapi.CardReport) string {
 
 func (t *taking) hostCards(ctx context.Context, h agentapi.HostReport, known map[string]db.Card) error {
 	host := t.ids[h.Name]
-	listed := map[services.CardID]bool{}
 	for _, c := range h.Cards {
 		row, ok := known[identity(host, c)]
 		if !ok {
@@ -62,19 +72,26 @@ func (t *taking) hostCards(ctx context.Context, h agentapi.HostReport, known map
 			}
 			continue
 		}
-		listed[row.ID] = true
 		if err := t.seenCard(ctx, h.Name, row, c); err != nil {
 			return err
 		}
 	}
+	return nil
+}
+
+// missingCards flags the cards that a full report of their host does not list.
+// One that has moved to another host is not among them.
+func (t *taking) missingCards(ctx context.Context, h agentapi.HostReport, known []db.Card) error {
 	if t.report.Partial || len(h.Cards) == 0 {
 		return nil
 	}
 	for _, row := range known {
-		if row.Host == host && !listed[row.ID] {
-			if err := t.missingCard(ctx, h.Name, row); err != nil {
-				return err
-			}
+		here := row.Host == t.ids[h.Name] && row.Condition != services.CardRetired
+		if !here || t.moved[row.ID] || slices.Contains(t.seen[row.Identity], h.Name) {
+			continue
+		}
+		if err := t.missingCard(ctx, h.Name, row); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -96,9 +113,12 @@ func (t *taking) newCard(ctx context.Context, hostName string, c agentapi.CardRe
 		VendorID: c.VendorID, DeviceID: c.DeviceID, SubsystemID: c.SubsystemID, Serial: c.Serial, UUID: c.UUID,
 		Condition: services.CardReady, CleanOrder: max(c.CleanedOrder, c.FailedOrder), LastSeenAt: t.now,
 	}
-	if !ok {
+	switch {
+	case !ok:
 		row.Condition, row.ConditionReason = services.CardNeedsReview, "unknown model "+c.VendorID+":"+c.DeviceID
 		t.drift("unknown-model", c.Key, row.ConditionReason)
+	case len(t.seen[row.Identity]) > 1:
+		row.Condition, row.ConditionReason = services.CardNeedsReview, "seen at once on "+strings.Join(t.seen[row.Identity], " and ")
 	}
 	if err := place(&row, c); err != nil {
 		return err
@@ -121,40 +141,81 @@ func place(row *db.Card, c agentapi.CardReport) error {
 		return fmt.Errorf("encode functions of card %s: %w", c.Key, err)
 	}
 	row.PCIAddress, row.IOMMUGroup, row.NUMANode, row.Functions = c.PCIAddress, c.IOMMUGroup, c.NUMANode, functions
+	row.Driver, row.VBIOS, row.Firmware, row.Parents = driverOf(c), clip(c.VBIOS), clip(c.Firmware), parents(c)
+	row.Problem = nil
+	if c.Problem != nil {
+		problem, err := json.Marshal(c.Problem)
+		if err != nil {
+			return fmt.Errorf("encode problem of card %s: %w", c.Key, err)
+		}
+		text := db.JSON(problem)
+		row.Problem = &text
+	}
 	return nil
 }
 
-func (t *taking) event(ctx context.Context, tx *db.Tx, kind string, row db.Card) error {
-	return tx.InsertEvent(ctx, db.Event{At: t.now, Kind: kind, Actor: services.ActorHost, Data: map[string]any{"Key": row.Key}},
+// driverOf is the driver of the card's GPU function; empty: none.
+func driverOf(c agentapi.CardReport) string {
+	for _, f := range c.Functions {
+		if f.Address == c.PCIAddress {
+			return clip(f.Driver)
+		}
+	}
+	return ""
+}
+
+// maxParents bounds how deep a card lies in its host's PCI tree.
+const maxParents = 16
+
+func parents(c agentapi.CardReport) []string {
+	out := []string{}
+	for _, p := range c.Parents[:min(len(c.Parents), maxParents)] {
+		out = append(out, clip(p))
+	}
+	return out
+}
+
+func (t *taking) event(ctx context.Context, tx *db.Tx, kind string, row db.Card, data ...any) error {
+	args := map[string]any{"Key": row.Key}
+	for i := 0; i+1 < len(data); i += 2 {
+		args[fmt.Sprint(data[i])] = data[i+1]
+	}
+	return tx.InsertEvent(ctx, db.Event{At: t.now, Kind: kind, Actor: services.ActorHost, Data: args},
 		db.Subject{Card: row.ID, Host: row.Host})
 }
 
-// seenCard follows a known card. One that the books have on another host, of
-// this agent or of a foreign one, is only flagged: nothing moves by itself.
+// seenCard follows a known card: what changed of it is written and told.
 func (t *taking) seenCard(ctx context.Context, hostName string, row db.Card, c agentapi.CardReport) error {
-	if row.Host != t.ids[hostName] {
-		kind := "card-elsewhere"
-		if row.Agent != t.agent.ID {
-			kind = "foreign-card"
-		}
-		t.drift(kind, c.Key, "seen on "+hostName+", but the books have it on "+string(row.Host))
+	before := row
+	if row.Condition == services.CardRetired {
+		t.drift("retired-card", c.Key, "seen on "+hostName+", but it was retired")
 		return nil
+	}
+	if row.Host != t.ids[hostName] {
+		moved, err := t.elsewhere(ctx, hostName, row, c)
+		if err != nil || !moved {
+			return err
+		}
+		row.Host, row.Zone, row.Key = t.ids[hostName], t.agent.Zone, c.Key
+		t.moved[row.ID] = true
 	}
 	if row.Model == "" {
 		t.drift("unknown-model", c.Key, row.ConditionReason)
 	}
-	before := row
 	if err := place(&row, c); err != nil {
 		return err
 	}
-	news := row.MissingSince != nil || movedCard(before, row)
-	if !news && row.Condition != services.CardCleaning {
+	changes := changed(before, row)
+	if len(changes) == 0 && row.Condition != services.CardCleaning {
 		return nil
 	}
 	return t.db.Tx(ctx, func(tx *db.Tx) error {
-		if news {
+		if len(changes) > 0 {
 			row.MissingSince, row.LastSeenAt = nil, t.now
 			if err := tx.SawCard(ctx, row); err != nil {
+				return err
+			}
+			if err := t.tell(ctx, tx, row, changes); err != nil {
 				return err
 			}
 		}
@@ -162,10 +223,113 @@ func (t *taking) seenCard(ctx context.Context, hostName string, row db.Card, c a
 	})
 }
 
-func movedCard(a, b db.Card) bool {
+// elsewhere decides about a card that is seen on another host than the books
+// have it on. It is the same card that moved where its former host says that it
+// is gone, and nobody's VM has it. Seen on both at once, nobody can tell which
+// one it is: it needs a review.
+func (t *taking) elsewhere(ctx context.Context, hostName string, row db.Card, c agentapi.CardReport) (moved bool, err error) {
+	detail := "seen on " + hostName + ", but the books have it on " + string(row.Host)
+	both := len(t.seen[row.Identity]) > 1
+	gone := row.MissingSince != nil || row.Agent == t.agent.ID && t.lists(row.Host) && !both
+	switch {
+	case both:
+		t.drift("card-elsewhere", c.Key, "seen at once on "+strings.Join(t.seen[row.Identity], " and "))
+		return false, t.review(ctx, row, "seen at once on "+strings.Join(t.seen[row.Identity], " and "))
+	case !gone && row.Agent != t.agent.ID:
+		t.drift("foreign-card", c.Key, detail)
+		return false, nil
+	case !gone || row.GPU != "":
+		t.drift("card-elsewhere", c.Key, detail)
+		return false, nil
+	}
+	return true, nil
+}
+
+// lists reports whether a full report shows cards of a host of this agent.
+func (t *taking) lists(host services.HostID) bool {
+	return !t.report.Partial && slices.ContainsFunc(t.report.Hosts, func(h agentapi.HostReport) bool {
+		return t.ids[h.Name] == host && len(h.Cards) > 0
+	})
+}
+
+// review takes a card out of offer until an operator has looked at it.
+func (t *taking) review(ctx context.Context, row db.Card, reason string) error {
+	if row.Condition == services.CardNeedsReview {
+		return nil
+	}
+	return t.db.Tx(ctx, func(tx *db.Tx) error {
+		c, err := tx.LockCard(ctx, row.ID)
+		if err != nil {
+			return err
+		}
+		c.Condition, c.ConditionReason, c.ConditionSince, c.ConditionActor, c.Undo = services.CardNeedsReview, reason, t.now, "", ""
+		if err := tx.SetCondition(ctx, c); err != nil {
+			return err
+		}
+		return t.event(ctx, tx, "card.needs-review", c, "Reason", reason)
+	})
+}
+
+// change is one thing that a report shows otherwise than the books; one without
+// a kind is written and not told.
+type change struct {
+	kind     string
+	old, now string
+}
+
+// changed lists what differs of a card.
+func changed(a, b db.Card) []change {
+	var all []change
+	add := func(differs bool, kind, old, now string) {
+		if differs {
+			all = append(all, change{kind, old, now})
+		}
+	}
 	same := func(x, y *int) bool { return (x == nil) == (y == nil) && (x == nil || *x == *y) }
-	return a.PCIAddress != b.PCIAddress || !same(a.IOMMUGroup, b.IOMMUGroup) || !same(a.NUMANode, b.NUMANode) ||
-		!sameJSON(a.Functions, b.Functions)
+	add(a.MissingSince != nil, "card.returned", "", "")
+	add(a.Host != b.Host, "card.moved", string(a.Host), string(b.Host))
+	add(a.PCIAddress != b.PCIAddress, "card.address-changed", a.PCIAddress, b.PCIAddress)
+	add(a.Driver != b.Driver && a.Driver+b.Driver != "", "card.driver-changed", a.Driver, b.Driver)
+	add(a.VBIOS != b.VBIOS || a.Firmware != b.Firmware, "card.firmware-changed", a.VBIOS+" "+a.Firmware, b.VBIOS+" "+b.Firmware)
+	add(!same(a.IOMMUGroup, b.IOMMUGroup) || !same(a.NUMANode, b.NUMANode) || !sameJSON(a.Functions, b.Functions) ||
+		!slices.Equal(a.Parents, b.Parents) || !sameProblem(a.Problem, b.Problem), "", "", "")
+	return all
+}
+
+// tell makes an event of each change that has a kind.
+func (t *taking) tell(ctx context.Context, tx *db.Tx, row db.Card, changes []change) error {
+	for _, c := range changes {
+		if c.kind == "" {
+			continue
+		}
+		if err := t.event(ctx, tx, c.kind, row, "Old", t.hostName(c.old), "New", t.hostName(c.now)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// hostName names a host of this agent; any other text stays as it is.
+func (t *taking) hostName(text string) string {
+	for name, id := range t.ids {
+		if string(id) == text {
+			return name
+		}
+	}
+	return text
+}
+
+// sameProblem compares by value, but for when it began.
+func sameProblem(a, b *db.JSON) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	var x, y agentapi.Problem
+	if json.Unmarshal(*a, &x) != nil || json.Unmarshal(*b, &y) != nil {
+		return false
+	}
+	x.Since, y.Since = time.Time{}, time.Time{}
+	return x == y
 }
 
 // sameJSON compares by value: Postgres spells what it stores in its own way.

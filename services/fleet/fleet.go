@@ -25,11 +25,17 @@ import (
 	"berth/services/compute"
 )
 
-// Machines follows what reports show of VMs.
+// Machines follows what reports and operators mean for VMs.
 type Machines interface {
 	// Observe must be harmless when repeated; its errors are logged, and the
 	// next report brings the same again.
 	Observe(ctx context.Context, o compute.Observation) error
+	// Fates tells what maintenance would do to the VMs of a host.
+	Fates(ctx context.Context, host services.HostID) ([]compute.Fate, error)
+	// TendHosts moves on what hosts' modes mean for VMs; it is harmless when repeated.
+	TendHosts(ctx context.Context) error
+	// ForceRelease takes a GPU from its account; wrong-state (conflict) where it can't be.
+	ForceRelease(ctx context.Context, a services.Actor, id services.GPUID, reason string) error
 }
 
 // Service answers agents and operators.
@@ -100,19 +106,25 @@ const tokenPrefix = "berth-enrol-v1"
 // NewToken makes a one-time token for an agent of a zone. The token also pins
 // the console's authority, so that the agent knows whom it talks to.
 func (s *Service) NewToken(ctx context.Context, zone string, life time.Duration) (string, error) {
-	if err := s.checkZone(ctx, zone); err != nil {
+	token, hash, err := s.drawToken(ctx, zone)
+	if err != nil {
 		return "", err
+	}
+	now := s.now()
+	return token, s.db.InsertToken(ctx, hash, zone, services.ActorConsole, now, now.Add(life))
+}
+
+// drawToken makes a token for a zone and the hash that is kept of it.
+func (s *Service) drawToken(ctx context.Context, zone string) (token string, hash []byte, err error) {
+	if err := s.checkZone(ctx, zone); err != nil {
+		return "", nil, err
 	}
 	secret := make([]byte, 20)
 	if _, err := io.ReadFull(s.random, secret); err != nil {
-		return "", fmt.Errorf("draw enrolment token: %w", err)
+		return "", nil, fmt.Errorf("draw enrolment token: %w", err)
 	}
 	text := hex.EncodeToString(secret)
-	now := s.now()
-	if err := s.db.InsertToken(ctx, hashSecret(text), zone, now, now.Add(life)); err != nil {
-		return "", err
-	}
-	return strings.Join([]string{tokenPrefix, text, s.authority.fingerprint()}, "."), nil
+	return strings.Join([]string{tokenPrefix, text, s.authority.fingerprint()}, "."), hashSecret(text), nil
 }
 
 func (s *Service) checkZone(ctx context.Context, zone string) error {
@@ -183,6 +195,8 @@ func (s *Service) lockToken(ctx context.Context, tx *db.Tx, secret string) (db.T
 		return token, err
 	case !ok:
 		return token, refuse(agentapi.RefusalUnauthorized, "token is unknown; make one with 'berth enrol'")
+	case token.RevokedAt != nil:
+		return token, refuse(agentapi.RefusalUnauthorized, "token was withdrawn by an operator; make another with 'berth enrol'")
 	case s.now().After(token.ExpiresAt):
 		return token, refuse(agentapi.RefusalTokenExpired, "token expired at "+token.ExpiresAt.UTC().Format(time.RFC3339)+"; make another with 'berth enrol'")
 	case token.Agent == "":

@@ -137,6 +137,8 @@ type taking struct {
 	ids    map[string]services.HostID // by name
 	known  []db.Host                  // of the agent, before
 	drifts []db.Drift
+	seen   map[string][]string      // names of the hosts that list a card, by its identity
+	moved  map[services.CardID]bool // cards found to be on another host than before
 }
 
 func (t *taking) drift(kind, subject, detail string) {
@@ -171,9 +173,16 @@ func (t *taking) host(ctx context.Context, h agentapi.HostReport) error {
 	if h.Findings == nil {
 		h.Findings = []agentapi.Finding{}
 	}
+	if h.NUMA == nil {
+		h.NUMA = []agentapi.NUMANode{}
+	}
 	findings, err := json.Marshal(h.Findings)
 	if err != nil {
 		return fmt.Errorf("encode findings of %s: %w", h.Name, err)
+	}
+	numa, err := json.Marshal(h.NUMA)
+	if err != nil {
+		return fmt.Errorf("encode NUMA nodes of %s: %w", h.Name, err)
 	}
 	before := slices.IndexFunc(t.known, func(k db.Host) bool { return k.Name == h.Name })
 	vouched, err := t.vouches(ctx, h, before)
@@ -188,12 +197,18 @@ func (t *taking) host(ctx context.Context, h agentapi.HostReport) error {
 		t.ids[h.Name], err = tx.SaveHost(ctx, db.Host{
 			ID: id, Agent: t.agent.ID, Zone: t.agent.Zone, Name: h.Name, Generation: h.Generation, VCores: h.VCores, MemoryMiB: h.MemoryMiB,
 			Kernel: clip(h.Kernel), Findings: findings, ReportedAt: t.now, ConfirmedUntil: until,
+			NUMA: numa, Ready: ready(h.Findings), Version: clip(t.report.Agent.Version),
 		})
 		if err != nil {
 			return err
 		}
 		return t.tellHost(ctx, tx, h.Name, before, vouched)
 	})
+}
+
+// ready reports whether no check failed that keeps the host's cards from being handed out.
+func ready(findings []agentapi.Finding) bool {
+	return !slices.ContainsFunc(findings, func(f agentapi.Finding) bool { return !f.OK && !f.Warning })
 }
 
 // tellHost makes an event of a host that is new, or vouched for again after a silence.

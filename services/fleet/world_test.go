@@ -38,11 +38,31 @@ type world struct {
 	fleet    *fleet.Service
 	time     time.Time
 	observed []compute.Observation
+	fates    map[services.HostID][]compute.Fate
+	tended   int
+	released []services.GPUID
 }
 
 // Observe notes what the fleet hands on.
 func (w *world) Observe(_ context.Context, o compute.Observation) error {
 	w.observed = append(w.observed, o)
+	return nil
+}
+
+// Fates gives what the test says.
+func (w *world) Fates(_ context.Context, host services.HostID) ([]compute.Fate, error) {
+	return w.fates[host], nil
+}
+
+// TendHosts counts.
+func (w *world) TendHosts(context.Context) error {
+	w.tended++
+	return nil
+}
+
+// ForceRelease notes which GPU was taken.
+func (w *world) ForceRelease(_ context.Context, _ services.Actor, id services.GPUID, _ string) error {
+	w.released = append(w.released, id)
 	return nil
 }
 

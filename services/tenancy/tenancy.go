@@ -66,15 +66,16 @@ func New(d *db.DB, o Options) (*Service, error) {
 
 // Session is somebody signed in, looking at one account.
 type Session struct {
-	Token    string // the cookie's value
-	User     services.UserID
-	Email    string
-	Admin    bool               // of the platform
-	Locale   string             // empty: by browser
-	Account  services.AccountID // empty: member of none
-	Role     services.Role
-	Region   string // empty: all
-	Accounts []db.Membership
+	Token     string // the cookie's value
+	User      services.UserID
+	Email     string
+	Admin     bool               // of the platform
+	Locale    string             // empty: by browser
+	Account   services.AccountID // empty: member of none
+	Role      services.Role
+	Suspended bool   // the account looked at
+	Region    string // empty: all
+	Accounts  []db.Membership
 }
 
 // SignIn checks e-mail and password and opens a session. Refusals:
@@ -200,14 +201,14 @@ func (s *Service) find(ctx context.Context, token string) (Session, time.Time, e
 func (x *Session) look(account services.AccountID) {
 	for i, m := range x.Accounts {
 		if m.Account == account || i == 0 {
-			x.Account, x.Role = m.Account, m.Role
+			x.Account, x.Role, x.Suspended = m.Account, m.Role, m.Suspended
 		}
 	}
 }
 
-// Actor is the session's user in the account looked at.
-func (x Session) Actor(requestID string) services.Actor {
-	return services.Actor{User: x.User, Email: x.Email, Account: x.Account, Role: x.Role, RequestID: requestID}
+// Actor is the session's user in the account looked at, asking from an address.
+func (x Session) Actor(requestID, address string) services.Actor {
+	return services.Actor{User: x.User, Email: x.Email, Account: x.Account, Role: x.Role, Suspended: x.Suspended, RequestID: requestID, Address: address}
 }
 
 // SessionHash names a session in announcements without giving its token away.

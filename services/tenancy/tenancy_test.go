@@ -211,7 +211,7 @@ func TestASessionLooksAtAccountsThatItsUserIsMemberOf(t *testing.T) {
 	w.must(w.LookAt(ctx, x, beta))
 	x, err = w.Session(ctx, x.Token)
 	w.must(err)
-	if a := x.Actor("req"); a.Account != beta || a.Role != services.RoleViewer || a.MayWrite() == nil || a.RequestID != "req" {
+	if a := x.Actor("req", "192.0.2.7"); a.Account != beta || a.Role != services.RoleViewer || a.MayWrite() == nil || a.RequestID != "req" || a.Address != "192.0.2.7" {
 		t.Errorf("acts as %+v", a)
 	}
 	var names []string

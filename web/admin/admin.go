@@ -1,46 +1,66 @@
-// Package admin is the operator's overview: agents, hosts, cards, and where
-// reality and the books differ.
+// Package admin is the operator's start page: what needs a person now, then
+// capacity, then what happened.
 package admin
 
 import (
+	"context"
 	"time"
 
 	"berth/services"
 	"berth/web/components"
+	"berth/web/i18n"
 	"berth/web/layout"
 	"berth/web/urls"
 )
 
-// Page is the whole overview.
+// Page is the whole start page.
 type Page struct {
 	layout.Shell
-	Drifts []Drift // newest first
-	Hosts  []Host  // by zone and name
-	Pools  []Pool  // by zone and model
-	Agents []Agent
+	Hosts, Accepting, Draining, Maintenance, Silent, NotReady int
+	Cards, Free, Held, Unavailable                            int
+
+	Drifts     []components.Drift // newest first
+	MoreDrifts int
+	Away       []Away
+	Out        []Out
+	Operations []Stuck
+	Agents     Agents
+	Pools      []Pool // by zone and model
+	Events     []components.Happening
 }
 
-// Drift is a difference between reality and the books.
-type Drift struct {
-	Kind    string // "empty-report", "foreign-card", ...; texts "admin.drift.<kind>"
-	Subject string // host, card or VM
-	Detail  string // in English, for operators
-	Agent   services.AgentID
-	Since   time.Time
+// Away is a host that is silent or not ready.
+type Away struct {
+	ID       services.HostID
+	Name     string
+	Zone     string
+	Seen     time.Time
+	Silent   bool // else it is not ready
+	Held     int  // cards that accounts hold there
+	Machines int
 }
 
-// Host is a machine with cards.
-type Host struct {
-	ID         services.HostID
-	Name       string
-	Zone       string
-	Generation string
-	VCores     int
-	MemoryMiB  int
-	Mode       services.HostMode
-	Seen       time.Time // last report that mentioned it
-	Vouched    bool      // a full report still vouches for it; else its cards are not offered
+// Out is a card that waits for somebody.
+type Out struct {
+	ID       services.CardID
+	Model    string // empty: unknown
+	HostName string
+	Address  string
+	Status   services.CardCondition
+	Reason   string
+	Since    time.Time
 }
+
+// Stuck is an operation that can't go on by itself.
+type Stuck struct {
+	components.Progress
+	Account  string
+	Host     services.HostID
+	HostName string
+}
+
+// Agents are how many need somebody.
+type Agents struct{ All, Expiring, Expired int }
 
 // Pool is the cards of a model in a zone; Free, Held and Unavailable add up.
 type Pool struct {
@@ -52,57 +72,42 @@ type Pool struct {
 	Total       int
 }
 
-// Agent is a program that serves hosts.
-type Agent struct {
-	ID        services.AgentID
-	Zone      string
-	Version   string
-	Driver    string
-	Seen      time.Time // last report; zero: none yet
-	Behind    int64     // desired revisions that it has still to reach
-	ExpiresAt time.Time // of its certificate
-	Revoked   bool
-}
-
 func (p Page) region() components.Region {
-	return components.Region{ID: "fleet", Fragment: urls.AdminFragment, Events: []string{components.EventFleet}}
+	return components.Region{ID: "fleet", Fragment: urls.AdminFragment, Events: []string{components.EventFleet, components.EventActivity}}
 }
 
-// silent counts hosts that no report vouches for any more.
-func (p Page) silent() int {
-	n := 0
-	for _, h := range p.Hosts {
-		if !h.Vouched {
-			n++
-		}
+// calm reports whether nothing needs a person.
+func (p Page) calm() bool {
+	return len(p.Drifts)+len(p.Away)+len(p.Out)+len(p.Operations)+p.Agents.Expired+p.Agents.Expiring == 0
+}
+
+// needs counts what does.
+func (p Page) needs() int {
+	n := len(p.Drifts) + p.MoreDrifts + len(p.Away) + len(p.Out) + len(p.Operations)
+	if p.Agents.Expired+p.Agents.Expiring > 0 {
+		n++
 	}
 	return n
 }
 
-func (p Page) sum(of func(Pool) int) int {
-	n := 0
-	for _, pool := range p.Pools {
-		n += of(pool)
-	}
-	return n
-}
-
-func (h Host) look() components.Look {
-	if h.Vouched {
-		return components.Look{Tone: components.ToneOK, Icon: components.IconCheck}
-	}
-	return components.Look{Tone: components.ToneBad, Icon: components.IconWarning}
-}
-
-func (h Host) contact() string {
-	if h.Vouched {
-		return "admin.in-touch"
-	}
-	return "admin.silent"
-}
-
-func (p Pool) bar(label string) components.Bar {
-	return components.Bar{Label: label, Total: p.Total, Parts: []components.BarPart{
+func (p Pool) bar(ctx context.Context) components.Bar {
+	return components.Bar{Label: i18n.T(ctx, "admin.of-total", "Free", p.Free, "Total", p.Total), Total: p.Total, Parts: []components.BarPart{
 		{Tone: components.ToneInfo, Value: p.Held}, {Tone: components.ToneBad, Value: p.Unavailable},
 	}}
+}
+
+// cards is the list of the pool's cards in a state.
+func (p Pool) cards(state string) string {
+	model := p.Model
+	if model == "" {
+		model = "none"
+	}
+	return urls.ListQuery{Zone: p.Zone, Model: model, State: state}.On(urls.AdminCards)
+}
+
+func (o Out) name(ctx context.Context) string {
+	if o.Model == "" {
+		return i18n.T(ctx, "cards.unknown-model")
+	}
+	return o.Model
 }

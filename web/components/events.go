@@ -22,6 +22,14 @@ type Happening struct {
 	From, To  string         // states, of a change of state
 	Args      map[string]any // the event's data
 	RequestID string
+
+	// What only operators see.
+	Account     services.AccountID
+	AccountName string
+	Card        services.CardID
+	Host        services.HostID
+	HostName    string
+	Address     string // of the client that asked; empty: no person
 }
 
 // Title says what happened: the text "event.<kind>", or the bare kind where a
@@ -39,7 +47,7 @@ func (h Happening) By(ctx context.Context) string { return ActorName(ctx, h.Acto
 
 // ActorName names who caused something.
 func ActorName(ctx context.Context, actor string) string {
-	if actor == services.ActorHost || actor == services.ActorConsole {
+	if actor == services.ActorHost || actor == services.ActorConsole || actor == services.ActorOperator {
 		return i18n.T(ctx, "actor."+actor)
 	}
 	return actor
@@ -69,4 +77,14 @@ type TimelineOptions struct {
 	NoVM   bool
 	Dense  bool
 	ListID string // of the list's element; empty: none
+	// Operator: whose and where it was is shown; GPUs and VMs are others', and
+	// have no page to lead to.
+	Operator bool
+}
+
+func (o TimelineOptions) link(url string) string {
+	if o.Operator {
+		return ""
+	}
+	return url
 }

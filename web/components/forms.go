@@ -20,6 +20,8 @@ func Sentence(ctx context.Context, v services.Violation) string {
 		key += "." + string(v.Limit)
 	case v.Code == services.CodeVMSpecsMismatch:
 		key += ".any" // an operation remembers the code alone
+	case v.Code == services.CodeQuotaExceeded:
+		key += ".gpus"
 	}
 	args := make(map[string]any, len(v.Args))
 	for name, value := range v.Args {
@@ -29,6 +31,8 @@ func Sentence(ctx context.Context, v services.Violation) string {
 	}
 	if state, ok := args["State"].(string); ok && services.GPUState(state).Valid() {
 		args["State"] = i18n.T(ctx, "state."+state)
+	} else if services.CardCondition(state).Valid() {
+		args["State"] = i18n.T(ctx, "condition."+state)
 	}
 	if !i18n.Has(ctx, key) {
 		return i18n.T(ctx, "error.unknown", "Code", string(v.Code))
@@ -67,7 +71,8 @@ func fieldLabel(ctx context.Context, field string) string {
 
 // Field is an input of a form.
 type Field struct {
-	Name     string // as posted; also the element's id
+	Name     string // as posted; also the element's id, where Form is empty
+	Form     string // of a page with several forms that have such a field: begins the id
 	Label    string
 	Hint     string // how to fill it in; empty: none
 	Value    string
@@ -81,14 +86,27 @@ type Field struct {
 	Numeric  bool // a whole number: keyboards on screens show digits
 }
 
+// Within is the field in one of several forms of a page.
+func (f Field) Within(form string) Field {
+	f.Form = form
+	return f
+}
+
+func (f Field) id() string {
+	if f.Form == "" {
+		return f.Name
+	}
+	return f.Form + "-" + f.Name
+}
+
 // described lists the elements that say more about the field.
 func (f Field) described() string {
 	var ids []string
 	if f.Error != "" {
-		ids = append(ids, f.Name+"-error")
+		ids = append(ids, f.id()+"-error")
 	}
 	if f.Hint != "" {
-		ids = append(ids, f.Name+"-hint")
+		ids = append(ids, f.id()+"-hint")
 	}
 	return strings.Join(ids, " ")
 }

@@ -78,6 +78,8 @@ const (
 	EventActivity = "activity"
 	EventCatalog  = "catalog"
 	EventFleet    = "fleet"
+	// EventOperations is about operations of any account, for operators.
+	EventOperations = "operations"
 
 	// EventRefresh asks for everything anew: something may have been missed.
 	EventRefresh = "refresh"

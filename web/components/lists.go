@@ -33,6 +33,7 @@ type FilterBar struct {
 	Text   string // q
 	Hint   string // what can be searched for; empty: names and ids
 	Picks  []Pick
+	Days   []Day
 	Keep   []Kept // parameters that stay as they are
 }
 
@@ -49,6 +50,9 @@ func (b FilterBar) hint(ctx context.Context) string {
 	}
 	return i18n.T(ctx, "list.search")
 }
+
+// Day is a date of a filter bar, "2025-12-01".
+type Day struct{ Name, Label, Value string }
 
 // Kept is a parameter of the page's address.
 type Kept struct{ Name, Value string }

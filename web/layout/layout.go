@@ -5,6 +5,7 @@ package layout
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -86,6 +87,12 @@ const (
 	SectionOperations Section = "operations"
 	SectionAudit      Section = "audit"
 )
+
+// operators reports whether the section is of those who run the platform: what
+// it shows is of every account and region, whichever is looked at.
+func (s Section) operators() bool {
+	return slices.ContainsFunc(Shell{Admin: true}.operatorEntries(), func(e entry) bool { return e.section == s })
+}
 
 // AccountChoice is an account that the user may look at.
 type AccountChoice struct {

@@ -179,12 +179,26 @@ func TestEveryWordOfTheVocabularyHasAText(t *testing.T) {
 	add("operation.", services.OpRunning, services.OpStuck, services.OpDone, services.OpFailed, services.OpCancelled)
 	add("operation-kind.", services.OpCreate, services.OpStart, services.OpStop, services.OpReboot, services.OpStopStart, services.OpResize, services.OpDelete)
 	add("role.", services.RoleOwner, services.RoleMember, services.RoleViewer)
-	add("actor.", services.ActorConsole, services.ActorHost)
+	add("actor.", services.ActorConsole, services.ActorHost, services.ActorOperator)
 	add("error.", services.CodeVMDedicated, services.CodeModelMismatch, services.CodeInferenceType, services.CodeZoneMismatch,
-		services.CodeNoCardOnHost, services.CodeNoCapacity, services.CodeQuotaExceeded, services.CodeWrongState, services.CodeVMRunning,
+		services.CodeNoCardOnHost, services.CodeNoCapacity, services.CodeWrongState, services.CodeVMRunning,
 		services.CodeInvalidType, services.CodeRequired, services.CodeInvalidValue, services.CodeTooLong, services.CodeNotOffered,
 		services.CodeBadCredentials, services.CodeTooManyTries, services.CodeKeyReused, services.CodeBusy, services.CodeNotFound,
-		services.CodeForbidden, services.CodeSignedOut)
+		services.CodeForbidden, services.CodeSignedOut, services.CodeSuspended, services.CodeMaintenance, services.CodeConfirm,
+		services.CodeHeld, services.CodeTaken, services.CodeLastOwner)
+	add("error.quota-exceeded.", "gpus", services.LimitVCores, services.LimitMemory, services.LimitVMs)
+	for _, c := range services.CardConditions {
+		add("condition.", c)
+	}
+	for _, m := range services.HostModes {
+		add("mode.", m)
+	}
+	for _, a := range services.CardActions {
+		add("cards.action.", a)
+		if a != services.CardForceRelease { // the event is the GPU's
+			add("event.card.", a)
+		}
+	}
 	add("error.vm-specs-mismatch.", services.LimitPerformance, services.LimitVCores, services.LimitMemory, services.LimitGeneration)
 	known := keys(texts(t, "en"))
 	for _, key := range want {

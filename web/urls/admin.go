@@ -110,3 +110,6 @@ func AdminOperationRetry(id services.OperationID) string {
 func AdminOperationCancel(id services.OperationID) string {
 	return AdminOperations + "/" + string(id) + "/cancel"
 }
+
+// AdminExport is the operator's log as a file; the query is the page's.
+func AdminExport(format string) string { return AdminActivity + "/export." + format }

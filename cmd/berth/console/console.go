@@ -198,6 +198,9 @@ func (k *Console) Serve(ctx context.Context) error {
 	g.Go(func() error {
 		return k.every(ctx, reconcileEvery, "reconcile operations", k.Compute.Reconcile)
 	})
+	g.Go(func() error {
+		return k.every(ctx, reconcileEvery, "move VMs off hosts and back", k.Compute.TendHosts)
+	})
 	g.Go(func() error { return k.every(ctx, tidyEvery, "remove stale rows", k.Tenancy.Tidy) })
 	for _, s := range []server{k.pages, k.agents} {
 		s.http.BaseContext = func(net.Listener) context.Context { return ctx }

@@ -176,16 +176,11 @@ func (l *Lab) awaitHosts(ctx context.Context) error {
 	poll := time.NewTicker(20 * time.Millisecond)
 	defer poll.Stop()
 	for {
-		o, err := l.config.Fleet.Overview(ctx)
+		page, err := l.config.Fleet.Hosts(ctx, fleet.HostFilter{Limit: 1})
 		if err != nil {
 			return err
 		}
-		vouched := 0
-		for _, h := range o.Hosts {
-			if h.ConfirmedUntil.After(time.Now()) {
-				vouched++
-			}
-		}
+		vouched := page.Counts.All - page.Counts.Silent
 		if vouched >= want {
 			return nil
 		}
