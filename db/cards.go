@@ -6,11 +6,19 @@ import (
 	"berth/services"
 )
 
+// offering is what makes a host one whose free cards may be given out: it takes
+// work, no readiness check failed, and a report vouches for it.
+const offering = `
+	h.mode = 'accepting' and h.ready and h.confirmed_until > now()`
+
 // offered is what makes a card one that may be given out: free, ready, seen by
-// the last full report, on a host that takes work and that a report vouches for.
+// the last full report, on a host that gives cards out.
 const offered = `
-	c.gpu_id is null and c.condition = 'ready' and c.missing_since is null
-	and h.mode = 'accepting' and h.confirmed_until > now()`
+	c.gpu_id is null and c.condition = 'ready' and c.missing_since is null and` + offering
+
+// offeredCount is offered by the columns of the index that counts read.
+const offeredCount = `
+	not c.held and c.status = 'ready' and` + offering
 
 // TakeCard locks a free card of (zone, model), in a host of the generation
 // where one is named. ok is false where there is none. A card that somebody
@@ -159,15 +167,15 @@ type Inventory struct {
 	Total       int    `db:"total"`
 }
 
-// Inventory counts all cards; free + held + unavailable is total.
+// Inventory counts all cards but retired ones; free + held + unavailable is total.
 func (s Store) Inventory(ctx context.Context) ([]Inventory, error) {
 	var inv []Inventory
 	err := s.all(ctx, &inv, "count cards", `
 		select c.zone_id, coalesce(c.model_id, '') as model_id,
-		       count(*) filter (where`+offered+`) as free,
-		       count(*) filter (where c.gpu_id is not null) as held,
-		       count(*) filter (where c.gpu_id is null and not (`+offered+`)) as unavailable,
+		       count(*) filter (where`+offeredCount+`) as free,
+		       count(*) filter (where c.held) as held,
+		       count(*) filter (where not c.held and not (`+offeredCount+`)) as unavailable,
 		       count(*) as total
-		from cards c join hosts h on h.id = c.host_id group by 1, 2 order by 1, 2`)
+		from cards c join hosts h on h.id = c.host_id where c.status <> 'retired' group by 1, 2 order by 1, 2`)
 	return inv, err
 }

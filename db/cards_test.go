@@ -13,7 +13,7 @@ func TestACardIsOfferedOnlyWhereNothingStandsAgainstIt(t *testing.T) {
 	const asBefore = `
 		update gpus set card_id = 'card-00000001';
 		update cards set condition = 'ready', missing_since = null, model_id = 'nvidia-l40', zone_id = 'eu-west-2a';
-		update hosts set mode = 'accepting', confirmed_until = now() + interval '1 hour'`
+		update hosts set mode = 'accepting', ready = true, confirmed_until = now() + interval '1 hour'`
 	b := newBerthed(t)
 	free := func(tx *db.Tx) bool {
 		t.Helper()
@@ -38,6 +38,7 @@ func TestACardIsOfferedOnlyWhereNothingStandsAgainstIt(t *testing.T) {
 		"it is held":                `update gpus set card_id = 'card-00000002'; update cards set condition = 'disabled' where id = 'card-00000001'`,
 		"its host is drained":       `update hosts set mode = 'draining'`,
 		"its host is maintained":    `update hosts set mode = 'maintenance'`,
+		"its host is not ready":     `update hosts set ready = false`,
 		"nothing vouches for it":    `update hosts set confirmed_until = now() - interval '1 second'`,
 		"it is of another model":    `update cards set model_id = 'nvidia-h100' where id = 'card-00000002'`,
 		"it is in another zone":     `update cards set zone_id = 'eu-west-2b' where id = 'card-00000002'`,

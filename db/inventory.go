@@ -180,9 +180,9 @@ func (f CardFilter) where() *conditions {
 	case "free":
 		w.addRaw(offered)
 	case "held":
-		w.addRaw("c.gpu_id is not null")
+		w.addRaw("c.held")
 	case "unavailable":
-		w.addRaw("c.status <> 'retired' and c.gpu_id is null and not (" + offered + ")")
+		w.addRaw("c.status <> 'retired' and not c.held and not (" + offeredCount + ")")
 	default:
 		w.add("c.status = ?", f.State)
 	}
@@ -278,9 +278,9 @@ func (s Store) CountCards(ctx context.Context, f CardFilter) (CardCounts, error)
 	w.parts = slices.DeleteFunc(w.parts, func(p string) bool { return p == "c.status <> 'retired'" })
 	var c CardCounts
 	err := s.one(ctx, &c, "count cards of list", `
-		select count(*) filter (where c.status <> 'retired') as all, count(*) filter (where`+offered+`) as free,
-		       count(*) filter (where c.gpu_id is not null) as held,
-		       count(*) filter (where c.status <> 'retired' and c.gpu_id is null and not (`+offered+`)) as unavailable,
+		select count(*) filter (where c.status <> 'retired') as all, count(*) filter (where`+offeredCount+`) as free,
+		       count(*) filter (where c.held) as held,
+		       count(*) filter (where c.status <> 'retired' and not c.held and not (`+offeredCount+`)) as unavailable,
 		       count(*) filter (where c.status = 'ready') as ready,
 		       count(*) filter (where c.status = 'cleaning') as cleaning, count(*) filter (where c.status = 'quarantined') as quarantined,
 		       count(*) filter (where c.status = 'disabled') as disabled, count(*) filter (where c.status = 'missing') as missing,

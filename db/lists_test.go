@@ -61,7 +61,7 @@ func TestPagesLoseAndRepeatNothingThoughRowsAreAlike(t *testing.T) {
 	b := newBerthed(t)
 	b.crowd(t, 50)
 	ctx := t.Context()
-	for _, sort := range []string{"", "created", "name", "-name"} {
+	for _, sort := range []string{"", "created", "name", "-name", "state", "-state", "model", "zone", "power", "-type", "odd"} {
 		lists := map[string]func(after string, limit int) ([]string, error){
 			"GPUs": func(after string, limit int) ([]string, error) {
 				rows, err := b.ListGPUs(ctx, db.GPUFilter{Account: b.account, Sort: sort, After: services.GPUID(after), Limit: limit})

@@ -64,7 +64,7 @@ func (b *berthed) fill(ctx context.Context, tx *db.Tx) error {
 		var err error
 		if b.hosts[i], err = tx.SaveHost(ctx, db.Host{
 			ID: services.HostID("host-0000000" + id), Agent: agent.ID, Zone: agent.Zone, Name: "host " + id, Generation: "v7",
-			VCores: 64, MemoryMiB: 1 << 20, Findings: db.JSON("[]"), ReportedAt: now, ConfirmedUntil: now.Add(time.Hour),
+			VCores: 64, MemoryMiB: 1 << 20, Findings: db.JSON("[]"), ReportedAt: now, ConfirmedUntil: now.Add(time.Hour), Ready: true,
 		}); err != nil {
 			return err
 		}

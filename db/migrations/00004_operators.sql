@@ -35,7 +35,8 @@ alter table cards
     add constraint cards_retired_check check (condition <> 'retired' or gpu_id is null);
 -- What lists show and sort by: a card that is gone is missing, whatever was decided of it.
 alter table cards add column status text not null generated always as
-    (case when missing_since is not null and condition <> 'retired' then 'missing' else condition end) stored;
+    (case when missing_since is not null and condition <> 'retired' then 'missing' else condition end) stored,
+    add column held boolean not null generated always as (gpu_id is not null) stored;
 create index cards_by_age on cards (created_at, id);
 create index cards_by_zone on cards (zone_id, created_at, id);
 create index cards_by_model on cards (model_id, created_at, id);
@@ -45,9 +46,11 @@ create index cards_by_place on cards (zone_id, id);
 create index cards_by_name on cards (coalesce(model_id, ''), id);
 create index cards_by_text on cards using gin
     (lower(id || ' ' || serial || ' ' || uuid || ' ' || pci_address || ' ' || coalesce(gpu_id, '')) gin_trgm_ops);
+create index cards_of_model on cards (model_id, host_id) where status <> 'retired';
 create index cards_held on cards (gpu_id) where gpu_id is not null;
 create index cards_out on cards (created_at, id) where status not in ('ready', 'retired');
-create index cards_counted on cards (zone_id, model_id, host_id, status, condition, missing_since, gpu_id);
+-- Few values, so that counting reads a small index and never the cards.
+create index cards_counted on cards (host_id, zone_id, model_id, status, held);
 
 -- Who had which card, from when until when. Kept by the trigger that mirrors a
 -- card's holder, so that no change of hands is left out.
@@ -98,6 +101,7 @@ create index vms_by_account_power on vms (account_id, power, id) where deleted_a
 create index vms_by_account_type on vms (account_id, type, id) where deleted_at is null;
 create index vms_by_account_zone on vms (account_id, zone_id, id) where deleted_at is null;
 
+create index operations_by_vm on operations (vm_id, created_at desc);
 create index operations_by_age on operations (created_at desc, id desc);
 create index operations_by_state on operations (state, created_at desc, id desc);
 create index operations_of_account on operations (account_id, created_at desc, id desc);
@@ -166,7 +170,7 @@ alter table enrolment_tokens drop column id, drop column created_by, drop column
 drop index accounts_by_name, accounts_by_text;
 alter table accounts drop column suspended_at, drop column suspended_reason;
 drop index gpus_by_account_state, gpus_by_account_zone, gpus_by_account_kind, vms_by_account_power, vms_by_account_type, vms_by_account_zone;
-drop index operations_by_age, operations_by_state, operations_of_account, vms_counted, gpus_counted, gpus_by_text, vms_by_text, vms_to_resume;
+drop index operations_by_vm, operations_by_age, operations_by_state, operations_of_account, vms_counted, gpus_counted, gpus_by_text, vms_by_text, vms_to_resume;
 alter table vms drop column resume;
 -- +goose StatementBegin
 create or replace function mirror_card_holder() returns trigger language plpgsql as $$
@@ -183,8 +187,8 @@ begin
 end $$;
 -- +goose StatementEnd
 drop table holdings;
-drop index cards_by_age, cards_by_zone, cards_by_model, cards_by_status, cards_by_serial, cards_by_place, cards_by_name, cards_by_text, cards_held, cards_out, cards_counted;
-alter table cards drop column status;
+drop index cards_by_age, cards_by_zone, cards_by_model, cards_by_status, cards_by_serial, cards_by_place, cards_by_name, cards_by_text, cards_of_model, cards_held, cards_out, cards_counted;
+alter table cards drop column status, drop column held;
 update cards set condition = 'disabled' where condition = 'retired';
 alter table cards
     drop constraint cards_retired_check, drop constraint cards_undo_check, drop constraint cards_condition_check,
