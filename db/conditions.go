@@ -72,6 +72,9 @@ func (s sorts) find(name string) sorting {
 	return s[""]
 }
 
+// last names the argument that was added last.
+func (w *conditions) last() string { return fmt.Sprintf("cast($%d as float8)", len(w.args)) }
+
 func (w *conditions) limit(n int) string {
 	if n <= 0 {
 		return ""

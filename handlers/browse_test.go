@@ -128,8 +128,8 @@ func TestActivityIsAnAccountsOwnNarrowedAndPagedByItsAddress(t *testing.T) {
 func TestTheFleetIsForOperators(t *testing.T) {
 	w := newWorld(t)
 	w.addHost("eu-west-2a", l40, l40, "ffff")
-	page := w.signIn(olga).get("/admin").wants(200).says("host-eu-west-2a").says("unknown model")
-	page.has(`tr[data-id^="host-"][data-state="accepting"]`)
+	w.signIn(olga).get("/admin").wants(200).says("host-eu-west-2a").says("unknown model")
+	w.signIn(olga).get("/admin/hosts").wants(200).has(`[data-total="1"] tr[data-id^="host-"][data-state="accepting"]`)
 	w.signIn(olga).get("/fragments/admin").wants(200).lacks(".sidebar")
 	for _, who := range []string{alice, vera} {
 		w.signIn(who).get("/admin").wants(403)
@@ -166,9 +166,11 @@ func TestTheFleetsFiguresAddUpAndAgeWithTheirReports(t *testing.T) {
 	if diff := cmp.Diff(map[string]string{"nvidia-l40": "2 1 0", "nvidia-h100": "0 0 1", "unknown model": "0 0 1"}, pools()); diff != "" {
 		t.Error(diff)
 	}
-	b.get("/admin").has(`[data-drift="card-missing"]`).has(`tr[data-id^="host-"] .chip[data-tone=ok]`)
+	b.get("/admin").has(`[data-drift="card-missing"]`)
+	const vouched = `tr[data-id^="host-"] td[data-label="Readiness"] .chip[data-tone=ok]`
+	b.get("/admin/hosts").has(vouched)
 	ahead.Store(int64(time.Hour))
-	b.get("/fragments/admin").has(`tr[data-id^="host-"]`).lacks(`tr[data-id^="host-"] .chip[data-tone=ok]`)
+	b.get("/fragments/admin/hosts").has(`tr[data-id^="host-"]`).lacks(vouched)
 }
 
 // named fails where an error page does not name its status and its request.

@@ -175,7 +175,7 @@ func (a audience) messages(c activity.Change) []message {
 	if c.Account != "" && c.Account == a.account {
 		m = own(c)
 	}
-	if capacity(c) {
+	if movesCards(c) {
 		m = append(m, message{components.EventCatalog, c.Kind})
 		if a.admin {
 			m = append(m, message{components.EventFleet, c.Kind})
@@ -205,8 +205,9 @@ func own(c activity.Change) []message {
 // seenOnly is the kind of an announcement that no event stands behind.
 const seenOnly = "vm.seen"
 
-// capacity reports whether a change makes cards free or takes them.
-func capacity(c activity.Change) bool {
+// movesCards reports whether a change makes cards free or takes them, or changes
+// what operators see of the fleet.
+func movesCards(c activity.Change) bool {
 	switch c.Kind {
 	case "gpu.allocated", "gpu.released", "gpu.released-with-vm", "gpu.force-released", "gpu.built-in", "vm.deleted":
 		return true

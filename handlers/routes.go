@@ -178,6 +178,8 @@ func (s *site) operators() []route {
 		get("/admin/cards/:id", operator, card.page),
 		get("/fragments/admin/cards/:id", operator, card.fragment),
 		post("/admin/cards/:id/condition", operator, card.setCondition),
+		get("/admin/capacity", operator, s.capacity().page),
+		get("/fragments/admin/capacity", operator, s.capacity().fragment),
 
 		get("/admin/accounts", operator, account.list),
 		get("/fragments/admin/accounts", operator, account.listFragment),

@@ -20,6 +20,7 @@ import (
 
 type commands struct {
 	Serve   serveCommand   `cmd:"" help:"Run the console."`
+	Lab     labCommand     `cmd:"" help:"Run a console with simulated hosts, as many as you like."`
 	Migrate migrateCommand `cmd:"" help:"Bring the database to the newest schema and exit."`
 	Enrol   enrolCommand   `cmd:"" help:"Make a one-time token by which an agent joins a zone."`
 	User    userCommand    `cmd:"" help:"Add a user or set a user's password."`

@@ -16,15 +16,39 @@ import (
 )
 
 type serveCommand struct {
-	Listen      string   `default:"127.0.0.1:8080" env:"BERTH_LISTEN" help:"Address of the pages."`
-	AgentListen string   `env:"BERTH_AGENT_LISTEN" help:"Address of the agents' listener; 127.0.0.1:8443, and any free port in the lab."`
-	AgentNames  []string `default:"localhost,127.0.0.1,::1" env:"BERTH_AGENT_NAMES" help:"Names and addresses by which agents reach it."`
-	DatabaseURL string   `env:"BERTH_DATABASE_URL" help:"Postgres to use; without it the console starts its own in the data folder."`
-	DataDir     string   `default:".berth" env:"BERTH_DATA_DIR" help:"Data folder of the console's own Postgres and of the lab."`
-	Secure      bool     `env:"BERTH_SECURE" help:"Browsers come by HTTPS, through a proxy: cookies are marked so."`
-	Lab         bool     `help:"Add simulated hosts, two tenants and an operator."`
-	LabPassword string   `env:"BERTH_LAB_PASSWORD" help:"Password of the lab's sign-ins; without it one is made and kept."`
-	LogLevel    string   `enum:"debug,info,warn,error," default:"" env:"BERTH_LOG_LEVEL" help:"debug, info, warn or error; info, and warn in the lab."`
+	Listen       string   `default:"127.0.0.1:8080" env:"BERTH_LISTEN" help:"Address of the pages."`
+	AgentListen  string   `env:"BERTH_AGENT_LISTEN" help:"Address of the agents' listener; 127.0.0.1:8443, and any free port in the lab."`
+	AgentNames   []string `default:"localhost,127.0.0.1,::1" env:"BERTH_AGENT_NAMES" help:"Names and addresses by which agents reach it."`
+	DatabaseURL  string   `env:"BERTH_DATABASE_URL" help:"Postgres to use; without it the console starts its own in the data folder."`
+	DataDir      string   `default:".berth" env:"BERTH_DATA_DIR" help:"Data folder of the console's own Postgres and of the lab."`
+	Secure       bool     `env:"BERTH_SECURE" help:"Browsers come by HTTPS, through a proxy: cookies are marked so."`
+	Lab          bool     `help:"Add simulated hosts, two tenants and an operator."`
+	LabPassword  string   `env:"BERTH_LAB_PASSWORD" help:"Password of the lab's sign-ins; without it one is made and kept."`
+	hosts, cards int      // of a lab that is not the usual one
+
+	LogLevel string `enum:"debug,info,warn,error," default:"" env:"BERTH_LOG_LEVEL" help:"debug, info, warn or error; info, and warn in the lab."`
+}
+
+// labCommand is serve --lab with a fleet of any size.
+type labCommand struct {
+	serveCommand
+	Hosts int `default:"0" help:"How many simulated hosts, spread over the zones; 0 is the usual lab."`
+	Cards int `default:"8" help:"How many cards each of them has."`
+}
+
+// The largest fleet that a lab plays.
+const (
+	maxLabHosts = 20_000
+	maxLabCards = 32
+)
+
+// Run serves a lab until the process is told to stop.
+func (c labCommand) Run(ctx context.Context) error {
+	if c.Hosts < 0 || c.Hosts > maxLabHosts || c.Cards < 0 || c.Cards > maxLabCards {
+		return fmt.Errorf("--hosts must be 0 to %d, and --cards 0 to %d", maxLabHosts, maxLabCards)
+	}
+	c.Lab, c.hosts, c.cards = true, c.Hosts, c.Cards
+	return c.serveCommand.Run(ctx)
 }
 
 // startWait bounds everything that happens before the console answers.
@@ -94,7 +118,7 @@ func stopped(ctx context.Context, err error) error {
 
 func (c serveCommand) runLab(ctx context.Context, k *console.Console, log *slog.Logger) (err error) {
 	l, err := lab.New(ctx, lab.Config{
-		DataDir: c.DataDir, Password: c.LabPassword, Console: k.AgentURL(), Log: log,
+		DataDir: c.DataDir, Password: c.LabPassword, Console: k.AgentURL(), Log: log, Hosts: c.hosts, Cards: c.cards,
 		Compute: k.Compute, Fleet: k.Fleet, Tenancy: k.Tenancy,
 	})
 	if err != nil {

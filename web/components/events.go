@@ -80,6 +80,8 @@ type TimelineOptions struct {
 	// Operator: whose and where it was is shown; GPUs and VMs are others', and
 	// have no page to lead to.
 	Operator bool
+	NoCard   bool // of what operators see
+	NoHost   bool
 }
 
 func (o TimelineOptions) link(url string) string {

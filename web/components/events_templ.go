@@ -127,7 +127,7 @@ func Timeline(all []Happening, o TimelineOptions) templ.Component {
 				}
 			}
 			if o.Operator {
-				templ_7745c5c3_Err = about(h).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = about(h, o).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -167,7 +167,7 @@ func Timeline(all []Happening, o TimelineOptions) templ.Component {
 }
 
 // about leads operators to whose and where it was.
-func about(h Happening) templ.Component {
+func about(h Happening, o TimelineOptions) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -190,13 +190,13 @@ func about(h Happening) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
-		if h.Card != "" {
+		if h.Card != "" && !o.NoCard {
 			templ_7745c5c3_Err = object(IconChip, urls.Card(h.Card), string(h.Card), string(h.Card)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		}
-		if h.Host != "" {
+		if h.Host != "" && !o.NoHost {
 			templ_7745c5c3_Err = object(IconHost, urls.Host(h.Host), h.HostName, string(h.Host)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err

@@ -32,6 +32,7 @@ type FilterBar struct {
 	Action string // the list's path
 	Text   string // q
 	Hint   string // what can be searched for; empty: names and ids
+	NoText bool   // there is nothing to search for
 	Picks  []Pick
 	Days   []Day
 	Keep   []Kept // parameters that stay as they are

@@ -187,6 +187,7 @@ func (k *Console) AgentURL() string { return "https://" + k.agents.listener.Addr
 const (
 	reconcileEvery = time.Second
 	tidyEvery      = 10 * time.Minute
+	sampleEvery    = 20 * time.Second // of a minute that any replica may be the first in
 	shutdownWait   = 5 * time.Second
 )
 
@@ -201,6 +202,7 @@ func (k *Console) Serve(ctx context.Context) error {
 	g.Go(func() error {
 		return k.every(ctx, reconcileEvery, "move VMs off hosts and back", k.Compute.TendHosts)
 	})
+	g.Go(func() error { return k.every(ctx, sampleEvery, "note capacity", k.Fleet.Sample) })
 	g.Go(func() error { return k.every(ctx, tidyEvery, "remove stale rows", k.Tenancy.Tidy) })
 	for _, s := range []server{k.pages, k.agents} {
 		s.http.BaseContext = func(net.Listener) context.Context { return ctx }

@@ -11,6 +11,8 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -39,6 +41,8 @@ type Config struct {
 	Console  string       // what the agents dial
 	Latency  *sim.Latency // nil: as a small real host, shortened
 	Log      *slog.Logger
+	Hosts    int // how many, of Cards each; 0: the usual lab
+	Cards    int
 
 	Compute *compute.Service
 	Fleet   *fleet.Service
@@ -48,9 +52,11 @@ type Config struct {
 // Lab is a set-up lab.
 type Lab struct {
 	Password string
-	Drivers  map[string]*sim.Driver // by zone; tests break things with them
+	Drivers  map[string]*sim.Driver // by zone, the first of each; tests break things with them
 
 	config Config
+	all    []*sim.Driver
+	hosts  int
 	agents []*hostagent.Agent
 }
 
@@ -78,13 +84,23 @@ func New(ctx context.Context, c Config) (*Lab, error) {
 			return nil, err
 		}
 	}
-	for zone, hosts := range hosts() {
-		if err := l.addAgent(ctx, zone, hosts); err != nil {
-			return nil, errors.Join(err, l.Close())
+	specs := hosts()
+	if c.Hosts > 0 {
+		specs = anyFleet(c.Hosts, c.Cards)
+	}
+	for zone, hosts := range specs {
+		l.hosts += len(hosts)
+		for i, part := range slices.Collect(slices.Chunk(hosts, hostsPerAgent)) {
+			if err := l.addAgent(ctx, zone, i, part); err != nil {
+				return nil, errors.Join(err, l.Close())
+			}
 		}
 	}
 	return l, nil
 }
+
+// hostsPerAgent bounds how many simulated hosts one agent serves.
+const hostsPerAgent = 50
 
 // keptPassword reads the data folder's password, and makes it at the first start.
 func keptPassword(dataDir string) (string, error) {
@@ -103,15 +119,21 @@ func keptPassword(dataDir string) (string, error) {
 	return made, services.Wrap("keep the lab's password", os.WriteFile(path, []byte(made+"\n"), 0o600))
 }
 
-func (l *Lab) addAgent(ctx context.Context, zone string, hosts []sim.HostSpec) error {
+func (l *Lab) addAgent(ctx context.Context, zone string, n int, hosts []sim.HostSpec) error {
 	dir := filepath.Join(l.config.DataDir, "lab", zone)
+	if n > 0 {
+		dir += "-" + strconv.Itoa(n)
+	}
 	driver, err := sim.New(sim.Config{
 		Hosts: hosts, Latency: *l.config.Latency, StatePath: filepath.Join(dir, "hosts.json"), Logger: l.config.Log,
 	})
 	if err != nil {
 		return fmt.Errorf("simulate hosts of %s: %w", zone, err)
 	}
-	l.Drivers[zone] = driver
+	l.all = append(l.all, driver)
+	if n == 0 {
+		l.Drivers[zone] = driver
+	}
 	token, err := l.config.Fleet.NewToken(ctx, zone, tokenLife)
 	if err != nil {
 		return err
@@ -138,7 +160,7 @@ func (l *Lab) Run(ctx context.Context) error {
 // Close keeps the simulated hosts for the next start.
 func (l *Lab) Close() error {
 	var errs []error
-	for _, d := range l.Drivers {
+	for _, d := range l.all {
 		errs = append(errs, d.Close())
 	}
 	return errors.Join(errs...)
@@ -164,15 +186,33 @@ func (l *Lab) Seed(ctx context.Context) error {
 			return fmt.Errorf("seed %s: %w", t.name, err)
 		}
 	}
+	return l.tryFailing(ctx)
+}
+
+// tryFailing lets the operator try the workstation's cards once: the one that
+// does not come back from its reset ends in quarantine, as it would anywhere.
+func (l *Lab) tryFailing(ctx context.Context) error {
+	page, err := l.config.Fleet.Cards(ctx, fleet.CardFilter{Text: oddHost, State: "free", Limit: 20})
+	if err != nil {
+		return err
+	}
+	admin := services.Actor{Email: Admin}
+	for _, c := range page.Cards {
+		if c.HostName != oddHost || c.CleanOrder > 0 {
+			continue
+		}
+		for _, ask := range []fleet.NewCondition{{Action: services.CardDisable, Reason: "burn-in"}, {Action: services.CardEnable}} {
+			if err := l.config.Fleet.SetCondition(ctx, admin, c.ID, ask); err != nil {
+				return fmt.Errorf("try %s: %w", c.ID, err)
+			}
+		}
+	}
 	return nil
 }
 
 // awaitHosts waits until every simulated host is in the books.
 func (l *Lab) awaitHosts(ctx context.Context) error {
-	want := 0
-	for _, specs := range hosts() {
-		want += len(specs)
-	}
+	want := l.hosts
 	poll := time.NewTicker(20 * time.Millisecond)
 	defer poll.Stop()
 	for {

@@ -1,15 +1,19 @@
 package lab
 
 import (
+	"fmt"
+	"maps"
 	"slices"
 
+	"berth/services/agentapi"
 	"berth/services/catalog"
 	"berth/services/compute"
 	"berth/services/hostagent/sim"
 )
 
 // hosts are the simulated machines by zone. Each zone has free cards of every
-// model that its region offers, and a machine without cards.
+// model that its region offers, and a machine without cards; one zone has the
+// oddities that a fleet collects.
 func hosts() map[string][]sim.HostSpec {
 	return map[string][]sim.HostSpec{
 		"eu-west-2a": {
@@ -29,10 +33,13 @@ func hosts() map[string][]sim.HostSpec {
 			gpuHost("gov-gpu-01", "v7", sim.Repeat(sim.L40, 4), sim.Repeat(sim.H100, 2), sim.Repeat(sim.A10080, 2)),
 			gpuHost("gov-gpu-02", "v6", sim.Repeat(sim.A10080, 2)),
 			gpuHost("gov-cpu-01", "v7"),
+			workstation(oddHost),
+			notReady("gov-gpu-03"),
 		},
 		"hikube-1": {
 			gpuHost("hik-gpu-01", "v7", sim.Repeat(sim.L40S, 4), sim.Repeat(sim.A10080, 2), sim.Repeat(sim.H100, 2)),
 			gpuHost("hik-gpu-02", "v7", sim.Repeat(sim.L40S, 4), sim.Repeat(sim.A10080, 2), sim.Repeat(sim.H100, 2)),
+			gpuHost("hik-gpu-10", "v7", sim.Repeat(sim.L40S, 10)),
 			gpuHost("hik-cpu-01", "v7"),
 		},
 	}
@@ -44,6 +51,59 @@ func gpuHost(name, generation string, models ...[]sim.Model) sim.HostSpec {
 		Name: name, Generation: generation, VCores: 384, MemoryMiB: 4 << 20, NUMANodes: numaNodes, Kernel: "6.1.0-28-amd64",
 		Cards: sim.Cards(name, numaNodes, slices.Concat(models...)...),
 	}
+}
+
+// oddHost is the machine with the odd cards.
+const oddHost = "gov-lab-01"
+
+// workstation is a host of odd cards: one of four functions that no catalogue
+// has, one behind a VMD controller (domain 10000, no NUMA node), one without a
+// serial, and one whose reset fails: a line of its checklist warns of it.
+func workstation(name string) sim.HostSpec {
+	h := gpuHost(name, "v7", sim.Repeat(sim.Titan, 1), sim.Repeat(sim.L40, 3))
+	vmd, nameless, failing := &h.Cards[1], &h.Cards[2], &h.Cards[3]
+	vmd.PCIAddress, vmd.NUMANode, vmd.Parents = "10000:e1:00.0", nil, []string{"pci10000:e0", "10000:e0:01.0"}
+	for i := range vmd.Functions {
+		vmd.Functions[i].Address = "10000:e1:00." + string(rune('0'+i))
+	}
+	nameless.Serial = ""
+	failing.FailResets = 1000
+	h.Findings = []agentapi.Finding{{
+		Code: agentapi.FindingReset, Warning: true, Detail: failing.PCIAddress + " did not come back from its last reset",
+		Fix: "power the host off and on; replace the card if it fails again",
+	}}
+	return h
+}
+
+// notReady is a host whose cards nouveau holds.
+func notReady(name string) sim.HostSpec {
+	h := gpuHost(name, "v7", sim.Repeat(sim.H100, 4))
+	h.Findings = []agentapi.Finding{{
+		Code: agentapi.FindingNouveauBound, Detail: "nouveau holds " + h.Cards[0].PCIAddress,
+		Fix: "echo 'blacklist nouveau' > /etc/modprobe.d/nouveau.conf && update-initramfs -u && reboot",
+	}}
+	return h
+}
+
+// anyFleet makes any number of hosts with any number of cards each, spread over
+// the zones, of the models that each zone's region offers.
+func anyFleet(hosts, cards int) map[string][]sim.HostSpec {
+	offered := map[string][]sim.Model{
+		"eu-west-2a": {sim.L40, sim.H100, sim.A10080}, "eu-west-2b": {sim.L40, sim.H100, sim.A10080, sim.H200},
+		"cloudgouv-eu-west-1a": {sim.L40, sim.H100, sim.A10080}, "hikube-1": {sim.L40S, sim.A10080, sim.H100},
+	}
+	zones := slices.Sorted(maps.Keys(offered))
+	all := map[string][]sim.HostSpec{}
+	for i := range hosts {
+		zone, n := zones[i%len(zones)], i/len(zones)
+		model := offered[zone][n%len(offered[zone])]
+		generation := "v7"
+		if model.Name == sim.A10080.Name {
+			generation = "v6"
+		}
+		all[zone] = append(all[zone], gpuHost(fmt.Sprintf("%s-gpu-%04d", zone, n+1), generation, sim.Repeat(model, cards)))
+	}
+	return all
 }
 
 type tenant struct {

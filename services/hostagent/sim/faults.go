@@ -3,6 +3,7 @@ package sim
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"berth/services/agentapi"
@@ -68,12 +69,46 @@ func (d *Driver) ReturnCard(key string) error {
 
 // MoveCard puts a card into another slot of its host; the functions move with it.
 func (d *Driver) MoveCard(key, address string) error {
-	return d.withCard(key, func(c *card) {
-		c.spec.PCIAddress = address
-		for i := range c.spec.Functions {
-			c.spec.Functions[i].Address = fmt.Sprintf("%s.%d", address[:len(address)-2], i)
+	return d.withCard(key, func(c *card) { c.move(address) })
+}
+
+func (c *card) move(address string) {
+	c.spec.PCIAddress = address
+	for i := range c.spec.Functions {
+		c.spec.Functions[i].Address = fmt.Sprintf("%s.%d", address[:len(address)-2], i)
+	}
+}
+
+// MoveToHost puts a card into a slot of another host; what was kept of its
+// cleanings goes with it.
+func (d *Driver) MoveToHost(key, hostName, address string) error {
+	return d.Duplicate(key, hostName, address, true)
+}
+
+// Duplicate lets a card show up on another host as well, or instead (alone).
+func (d *Driver) Duplicate(key, hostName, address string, alone bool) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	to, err := d.host(hostName)
+	if err != nil {
+		return err
+	}
+	for _, h := range d.hosts {
+		c := h.card(key)
+		if c == nil || h == to {
+			continue
 		}
-	})
+		twin := *c
+		twin.spec.Functions = slices.Clone(c.spec.Functions)
+		twin.move(address)
+		to.cards = append(to.cards, &twin)
+		if alone {
+			h.cards = slices.DeleteFunc(h.cards, func(other *card) bool { return other == c })
+		}
+		d.alter()
+		return nil
+	}
+	return fmt.Errorf("no other simulated host has a card %s", key)
 }
 
 // FailInspect lets inspections of a host fail with err; nil ends it.
@@ -86,9 +121,9 @@ func (d *Driver) PartialInspect(hostName string, on bool) error {
 	return d.withHost(hostName, func(h *host) { h.partial = on })
 }
 
-// SetFinding replaces the line of a host's checklist that has f's code.
+// SetFinding replaces the line of a host's checklist that has f's code, or adds one.
 func (d *Driver) SetFinding(hostName string, f agentapi.Finding) error {
-	return d.withHost(hostName, func(h *host) { h.findings[f.Code] = f })
+	return d.withHost(hostName, func(h *host) { h.setFinding(f) })
 }
 
 // AddForeignVM puts a VM that no console handed out on a host, with cards.

@@ -35,9 +35,9 @@ type host struct {
 	vms      []*vm
 	foreign  map[string][]string // VMs of others, by name → keys of their cards
 	disks    map[string]bool     // by VM
-	findings map[string]agentapi.Finding
-	blind    error // what Inspect returns
-	partial  bool  // Inspect does not see the VMs
+	findings []agentapi.Finding  // as set; the rest of the checklist is well
+	blind    error               // what Inspect returns
+	partial  bool                // Inspect does not see the VMs
 }
 
 type card struct {
@@ -104,9 +104,12 @@ func New(c Config) (*Driver, error) {
 		d.log = slog.Default()
 	}
 	for _, spec := range c.Hosts {
-		h := &host{spec: spec, foreign: map[string][]string{}, disks: map[string]bool{}, findings: map[string]agentapi.Finding{}}
+		h := &host{spec: spec, foreign: map[string][]string{}, disks: map[string]bool{}}
 		for _, cs := range spec.Cards {
-			h.cards = append(h.cards, &card{spec: cs})
+			h.cards = append(h.cards, &card{spec: cs, failResets: cs.FailResets})
+		}
+		for _, f := range spec.Findings {
+			h.setFinding(f)
 		}
 		d.hosts = append(d.hosts, h)
 	}
@@ -166,7 +169,7 @@ func (d *Driver) Inspect(ctx context.Context, name string) (hostagent.Inspection
 func (h *host) report() agentapi.HostReport {
 	r := agentapi.HostReport{
 		Name: h.spec.Name, Generation: h.spec.Generation, VCores: h.spec.VCores, MemoryMiB: h.spec.MemoryMiB,
-		Kernel: h.spec.Kernel, Findings: h.readiness(),
+		Kernel: h.spec.Kernel, NUMA: h.numa(), Findings: h.readiness(),
 		Cards: make([]agentapi.CardReport, 0, len(h.cards)), VMs: make([]agentapi.VMReport, 0, len(h.vms)),
 	}
 	for _, c := range h.cards {
@@ -184,7 +187,7 @@ func (h *host) reportCard(c *card) agentapi.CardReport {
 	s := c.spec
 	r := agentapi.CardReport{
 		Key: s.Key(), Serial: s.Serial, VendorID: s.VendorID, DeviceID: s.DeviceID, SubsystemID: s.SubsystemID,
-		PCIAddress: s.PCIAddress, IOMMUGroup: s.IOMMUGroup, NUMANode: s.NUMANode,
+		PCIAddress: s.PCIAddress, IOMMUGroup: s.IOMMUGroup, NUMANode: s.NUMANode, VBIOS: s.VBIOS, Firmware: s.Firmware, Parents: s.Parents,
 		CleanedOrder: c.cleaned, FailedOrder: c.failed, Functions: make([]agentapi.Function, len(s.Functions)),
 	}
 	if c.problem != nil {
@@ -223,12 +226,29 @@ func (h *host) readiness() []agentapi.Finding {
 		{Code: agentapi.FindingVFIOMissing, OK: true, Detail: "vfio-pci is loaded"},
 		{Code: agentapi.FindingNouveauBound, OK: true, Detail: "nouveau has none of the cards"},
 	}
-	for i, f := range list {
-		if set, ok := h.findings[f.Code]; ok {
-			list[i] = set
+	for _, f := range h.findings {
+		if i := slices.IndexFunc(list, func(l agentapi.Finding) bool { return l.Code == f.Code }); i >= 0 {
+			list[i] = f
+		} else {
+			list = append(list, f)
 		}
 	}
 	return list
+}
+
+func (h *host) setFinding(f agentapi.Finding) {
+	h.findings = slices.DeleteFunc(h.findings, func(old agentapi.Finding) bool { return old.Code == f.Code })
+	h.findings = append(h.findings, f)
+}
+
+// numa spreads the host's cores and memory evenly over its nodes, one to a socket.
+func (h *host) numa() []agentapi.NUMANode {
+	n := max(1, h.spec.NUMANodes)
+	nodes := make([]agentapi.NUMANode, n)
+	for i := range nodes {
+		nodes[i] = agentapi.NUMANode{ID: i, Socket: i, VCores: h.spec.VCores / n, MemoryMiB: h.spec.MemoryMiB / int64(n)}
+	}
+	return nodes
 }
 
 // holders tells which VM has which card.

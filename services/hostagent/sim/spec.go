@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"berth/services/agentapi"
 )
 
 // Config describes all hosts of one driver.
@@ -33,6 +35,8 @@ type HostSpec struct {
 	Cards      []CardSpec `json:"cards,omitempty"`
 	// Models names further cards, which are made as Cards makes them.
 	Models []string `json:"models,omitempty"`
+	// Findings replace lines of the readiness checklist, or add to it.
+	Findings []agentapi.Finding `json:"findings,omitempty"`
 }
 
 // CardSpec is one simulated card. Its key is the serial, else vendor, device,
@@ -46,6 +50,10 @@ type CardSpec struct {
 	IOMMUGroup  *int           `json:"iommu_group"`
 	NUMANode    *int           `json:"numa_node"`
 	Functions   []FunctionSpec `json:"functions"`
+	VBIOS       string         `json:"vbios,omitempty"`
+	Firmware    string         `json:"firmware,omitempty"`
+	Parents     []string       `json:"parents,omitempty"`     // from the root complex down
+	FailResets  int            `json:"fail_resets,omitempty"` // how many cleanings fail, from the first on
 }
 
 // FunctionSpec is one PCI function of a card.
@@ -117,21 +125,33 @@ type Model struct {
 	Name        string
 	DeviceID    string // the vendor is NVIDIA, 10de
 	SubsystemID string
-	Class       string // of the GPU function
-	Audio       bool   // has an audio function beside it
+	Class       string         // of the GPU function
+	Beside      []FunctionSpec // further functions of its slot: class and driver
+	VBIOS       string
 }
 
 // The models that can be simulated, with their PCI ids.
 var (
-	L40    = Model{Name: "l40", DeviceID: "26b5", SubsystemID: "10de:169d", Class: "0300", Audio: true}
-	L40S   = Model{Name: "l40s", DeviceID: "26b9", SubsystemID: "10de:1851", Class: "0302"}
-	A10080 = Model{Name: "a100-80", DeviceID: "20b5", SubsystemID: "10de:1533", Class: "0302"}
-	H100   = Model{Name: "h100", DeviceID: "2331", SubsystemID: "10de:1626", Class: "0302"}
-	H200   = Model{Name: "h200", DeviceID: "2335", SubsystemID: "10de:18be", Class: "0302"}
+	L40    = Model{Name: "l40", DeviceID: "26b5", SubsystemID: "10de:169d", Class: "0300", VBIOS: "95.02.66.00.02", Beside: []FunctionSpec{audio}}
+	L40S   = Model{Name: "l40s", DeviceID: "26b9", SubsystemID: "10de:1851", Class: "0302", VBIOS: "95.02.66.00.0F"}
+	A10080 = Model{Name: "a100-80", DeviceID: "20b5", SubsystemID: "10de:1533", Class: "0302", VBIOS: "92.00.A0.00.0A"}
+	H100   = Model{Name: "h100", DeviceID: "2331", SubsystemID: "10de:1626", Class: "0302", VBIOS: "96.00.74.00.11"}
+	H200   = Model{Name: "h200", DeviceID: "2335", SubsystemID: "10de:18be", Class: "0302", VBIOS: "96.00.9F.00.04"}
+
+	// Titan is a workstation card of four functions, each with a driver of its
+	// own; no catalogue has it.
+	Titan = Model{Name: "titan", DeviceID: "1e02", SubsystemID: "10de:12a3", Class: "0300", VBIOS: "90.02.23.00.01", Beside: []FunctionSpec{
+		audio, {Class: "0c03", Driver: "xhci_hcd"}, {Class: "0c80", Driver: "nvidia-gpu"},
+	}}
 )
 
+var audio = FunctionSpec{Class: "0403", Driver: "snd_hda_intel"}
+
+// firmware is the version of the cards' own processors, as their driver brings it.
+const firmware = "550.127.05"
+
 func modelNamed(name string) (Model, error) {
-	models := []Model{L40, L40S, A10080, H100, H200}
+	models := []Model{L40, L40S, A10080, H100, H200, Titan}
 	i := slices.IndexFunc(models, func(m Model) bool { return m.Name == name })
 	if i < 0 {
 		return Model{}, fmt.Errorf("there is no simulated model %q", name)
@@ -147,9 +167,30 @@ func Cards(host string, numaNodes int, models ...Model) []CardSpec {
 	perNode := (len(models) + numaNodes - 1) / numaNodes
 	cards := make([]CardSpec, len(models))
 	for i, m := range models {
-		cards[i] = makeCard(host, i, i/perNode, busOf(i/perNode, i%perNode, numaNodes, perNode), m)
+		node, slot := i/perNode, i%perNode
+		cards[i] = makeCard(host, i, node, busOf(node, slot, numaNodes, perNode), m)
+		cards[i].Parents = parents(node, slot, numaNodes, len(models) >= switched)
 	}
 	return cards
+}
+
+// switched is how many cards a host has at least whose cards are behind PCIe
+// switches, two behind each.
+const switched = 8
+
+// parents is what stands above a card: its node's root complex, a root port,
+// and on large hosts a switch that it shares with its neighbour.
+func parents(node, slot, nodes int, behindSwitch bool) []string {
+	bus := node * (256 / nodes)
+	root := fmt.Sprintf("pci0000:%02x", bus)
+	if !behindSwitch {
+		return []string{root, fmt.Sprintf("0000:%02x:%02x.0", bus, slot+1)}
+	}
+	pair := slot / 2
+	up, down := bus+1+2*pair, bus+2+2*pair
+	return []string{
+		root, fmt.Sprintf("0000:%02x:%02x.0", bus, pair+1), fmt.Sprintf("0000:%02x:00.0", up), fmt.Sprintf("0000:%02x:%02x.0", down, slot%2),
+	}
 }
 
 // Repeat lists a model n times, for Cards.
@@ -167,10 +208,11 @@ func makeCard(host string, index, node, bus int, m Model) CardSpec {
 	card := CardSpec{
 		Serial: serialOf(host, index), VendorID: "10de", DeviceID: m.DeviceID, SubsystemID: m.SubsystemID,
 		PCIAddress: slot + ".0", IOMMUGroup: &group, NUMANode: &node,
-		Functions: []FunctionSpec{{Address: slot + ".0", Class: m.Class, Driver: "nvidia"}},
+		Functions: []FunctionSpec{{Address: slot + ".0", Class: m.Class, Driver: "nvidia"}}, VBIOS: m.VBIOS, Firmware: firmware,
 	}
-	if m.Audio {
-		card.Functions = append(card.Functions, FunctionSpec{Address: slot + ".1", Class: "0403", Driver: "snd_hda_intel"})
+	for i, f := range m.Beside {
+		f.Address = fmt.Sprintf("%s.%d", slot, i+1)
+		card.Functions = append(card.Functions, f)
 	}
 	return card
 }

@@ -208,7 +208,7 @@ func Fragment(p Page) templ.Component {
 					}()
 				}
 				ctx = templ.InitializeContext(ctx)
-				templ_7745c5c3_Err = components.Timeline(p.Events, components.TimelineOptions{Now: p.Now, ListID: "happenings", NoGPU: true, NoVM: true}).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = components.Timeline(p.Events, components.TimelineOptions{Now: p.Now, ListID: "happenings", Operator: true, NoCard: true, NoHost: true}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

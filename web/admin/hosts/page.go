@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"berth/services"
+	"berth/web/admin/topology"
 	"berth/web/components"
 	"berth/web/i18n"
 	"berth/web/layout"
@@ -277,27 +278,27 @@ func asked(p Page, mode services.HostMode) string {
 	return p.Asked.Reason
 }
 
-func (c Card) name(ctx context.Context) string {
-	if c.Model == "" {
-		return i18n.T(ctx, "cards.unknown-model")
+// picture is where the cards sit.
+func (p Page) picture() topology.Picture {
+	nodes := make([]topology.Node, 0, len(p.Nodes))
+	for _, n := range p.Nodes {
+		nodes = append(nodes, topology.Node(n))
 	}
-	return c.Model
+	cards := make([]topology.Card, 0, len(p.Cards))
+	for _, c := range p.Cards {
+		cards = append(cards, topology.Card{
+			ID: c.ID, URL: urls.Card(c.ID), Model: c.Model, PCIAddress: c.PCIAddress, IOMMUGroup: c.IOMMUGroup, NUMANode: c.NUMANode, Driver: c.Driver,
+			Functions: c.Functions, Parents: c.Parents, Status: c.Status, Reason: c.Reason, State: c.State, Held: c.GPU != "", Holder: c.holder(),
+			Account: c.AccountName,
+		})
+	}
+	return topology.Build(nodes, cards)
 }
 
-func (c Card) driver() string {
-	if c.Driver == "" {
-		return "–"
-	}
-	return c.Driver
-}
-
-// holder names who has the card: the machine, else the GPU.
+// holder names who has the card: the machine, else the GPU; empty: nobody.
 func (c Card) holder() string {
-	switch {
-	case c.VMName != "":
-		return c.VMName + " (" + c.AccountName + ")"
-	case c.GPU != "":
-		return c.GPUName + " (" + c.AccountName + ")"
+	if c.VMName != "" {
+		return c.VMName
 	}
-	return "–"
+	return c.GPUName
 }
