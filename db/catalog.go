@@ -53,7 +53,7 @@ func (s Store) Models(ctx context.Context) ([]catalog.Model, error) {
 }
 
 const offerColumns = `model_id as model, region_id as region, coalesce(max_vcores, 0) as max_vcores,
-	coalesce(max_memory_mib, 0) as max_memory, generations`
+	coalesce(max_memory_mib, 0) as max_memory, generations, coalesce(cast(hourly_price as text), '') as hourly_price`
 
 type offerRow struct {
 	Model       string         `db:"model"`
@@ -61,11 +61,12 @@ type offerRow struct {
 	MaxVCores   int            `db:"max_vcores"`
 	MaxMemory   int            `db:"max_memory"`
 	Generations pq.StringArray `db:"generations"`
+	HourlyPrice string         `db:"hourly_price"`
 }
 
 func (r offerRow) offer() catalog.Offer {
 	return catalog.Offer{
-		Model: r.Model, Region: r.Region, MaxVCores: r.MaxVCores, MaxMemoryMiB: r.MaxMemory, Generations: r.Generations,
+		Model: r.Model, Region: r.Region, MaxVCores: r.MaxVCores, MaxMemoryMiB: r.MaxMemory, Generations: r.Generations, HourlyPrice: r.HourlyPrice,
 	}
 }
 
@@ -96,15 +97,17 @@ func (s Store) Types(ctx context.Context) (catalog.Types, error) {
 		Generation string `db:"generation"`
 		GPUModel   string `db:"gpu_model"`
 		GPUCount   int    `db:"gpu_count"`
+		Price      string `db:"hourly_price"`
 	}
 	err := s.all(ctx, &rows, "list VM types", `
-		select name, vcores, memory_mib, generation, coalesce(gpu_model, '') as gpu_model, gpu_count
+		select name, vcores, memory_mib, generation, coalesce(gpu_model, '') as gpu_model, gpu_count,
+		       coalesce(cast(hourly_price as text), '') as hourly_price
 		from vm_types order by position`)
 	types := make(catalog.Types, 0, len(rows))
 	for _, r := range rows {
 		types = append(types, catalog.VMType{
 			Name: r.Name, VCores: r.VCores, MemoryMiB: r.MemoryMiB, Generation: r.Generation,
-			Performance: catalog.Highest, GPUModel: r.GPUModel, GPUCount: r.GPUCount, Named: true,
+			Performance: catalog.Highest, GPUModel: r.GPUModel, GPUCount: r.GPUCount, Named: true, HourlyPrice: r.Price,
 		})
 	}
 	return types, err

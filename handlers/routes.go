@@ -125,6 +125,7 @@ func (s *site) fragments() []route {
 	gpu, vm, vmForms := s.gpus(), s.vms(), s.vmForms()
 	return []route{
 		get("/fragments/nav", signedIn, s.nav),
+		get("/fragments/palette", reader, s.search().palette),
 		get("/fragments/overview", reader, s.overview().fragment),
 		get("/fragments/gpus", reader, gpu.listFragment),
 		get("/fragments/gpus/new", writer, gpu.formFragment),
@@ -178,6 +179,19 @@ func (s *site) operators() []route {
 		get("/admin/cards/:id", operator, card.page),
 		get("/fragments/admin/cards/:id", operator, card.fragment),
 		post("/admin/cards/:id/condition", operator, card.setCondition),
+		get("/admin/catalog", operator, s.models().index),
+		get("/admin/catalog/models/new", operator, s.models().newModel),
+		post("/admin/catalog/models", operator, s.models().addModel),
+		get("/admin/catalog/models/:model", operator, s.models().model),
+		post("/admin/catalog/models/:model", operator, s.models().changeModel),
+		post("/admin/catalog/models/:model/offers", operator, s.models().saveOffer),
+		post("/admin/catalog/models/:model/delete", operator, s.models().deleteModel),
+		get("/admin/catalog/types/new", operator, s.models().newType),
+		post("/admin/catalog/types", operator, s.models().addType),
+		get("/admin/catalog/types/:name", operator, s.models().vmType),
+		post("/admin/catalog/types/:name", operator, s.models().changeType),
+		post("/admin/catalog/types/:name/delete", operator, s.models().deleteType),
+
 		get("/admin/capacity", operator, s.capacity().page),
 		get("/fragments/admin/capacity", operator, s.capacity().fragment),
 

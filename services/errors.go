@@ -54,6 +54,9 @@ const (
 	CodeConfirm        Code = "confirm"          // the action needs a confirmation
 	CodeHeld           Code = "held"             // a card is held by a GPU
 	CodeTaken          Code = "taken"            // a name or address is in use
+	CodeStale          Code = "stale"            // a form was made from something that has changed since
+	CodeInUse          Code = "in-use"           // something refers to what is to be deleted
+	CodeMisfits        Code = "misfits"          // attachments break a limit that is to be set
 	CodeLastOwner      Code = "last-owner"       // an account must keep an owner
 	CodeNotFound       Code = "not-found"
 	CodeForbidden      Code = "forbidden"

@@ -63,6 +63,7 @@ type Offer struct {
 	MaxVCores    int      // inclusive; 0 does not bind
 	MaxMemoryMiB int      // inclusive; 0 does not bind
 	Generations  []string // oldest first; empty does not bind
+	HourlyPrice  string   // in euros, "2.5000"; empty: none is named
 }
 
 // Allows reports whether a CPU generation suits the offer.

@@ -20,6 +20,7 @@ type VMType struct {
 	GPUModel    string // built in; empty: none
 	GPUCount    int
 	Named       bool
+	HourlyPrice string // in euros, "2.5000"; empty: none is named
 }
 
 // Inference reports whether GPUs are built in.
@@ -46,6 +47,12 @@ const (
 
 // tinavW.cXrY or tinavW.cXrYpZ: generation, vCores, GiB, flag.
 var spelled = regexp.MustCompile(`^tina(v[1-9][0-9]{0,2})\.c([1-9][0-9]{0,4})r([1-9][0-9]{0,5})(?:p([1-3]))?$`)
+
+// Spelled reports whether a name is a type spelled out, which no named type may be called.
+func Spelled(name string) bool {
+	_, ok := spell(name, "")
+	return ok
+}
 
 // Types is the list of named types.
 type Types []VMType

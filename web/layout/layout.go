@@ -222,3 +222,19 @@ func regionName(ctx context.Context, region string) string {
 	}
 	return region
 }
+
+// PageLink is a page of the console, as menus list it.
+type PageLink struct {
+	Key  string // of its name
+	URL  string
+	Icon components.Icon
+}
+
+// Pages lists the pages of the sidebar.
+func (s Shell) Pages() []PageLink {
+	var out []PageLink
+	for _, e := range append(s.entries(), s.operatorEntries()...) {
+		out = append(out, PageLink{e.key, e.url, e.icon})
+	}
+	return out
+}

@@ -185,7 +185,8 @@ func TestEveryWordOfTheVocabularyHasAText(t *testing.T) {
 		services.CodeInvalidType, services.CodeRequired, services.CodeInvalidValue, services.CodeTooLong, services.CodeNotOffered,
 		services.CodeBadCredentials, services.CodeTooManyTries, services.CodeKeyReused, services.CodeBusy, services.CodeNotFound,
 		services.CodeForbidden, services.CodeSignedOut, services.CodeSuspended, services.CodeMaintenance, services.CodeConfirm,
-		services.CodeHeld, services.CodeTaken, services.CodeLastOwner)
+		services.CodeHeld, services.CodeTaken, services.CodeLastOwner, services.CodeStale,
+		services.CodeInUse, services.CodeMisfits)
 	add("error.quota-exceeded.", "gpus", services.LimitVCores, services.LimitMemory, services.LimitVMs)
 	for _, c := range services.CardConditions {
 		add("condition.", c)

@@ -4,6 +4,7 @@ package search
 import (
 	"berth/services"
 	"berth/services/catalog"
+	"berth/web/components"
 	"berth/web/layout"
 )
 
@@ -13,7 +14,8 @@ type Page struct {
 	GPUs     []GPU
 	Machines []Machine
 	Models   []Model
-	More     bool // there are more GPUs or machines than are listed
+	Fleet    []Group // for operators: of every account
+	More     bool    // there are more GPUs or machines than are listed
 }
 
 // GPU is one that was found.
@@ -41,5 +43,23 @@ type Model struct {
 	Architecture string
 }
 
+// Group is what was found of one kind in the whole fleet.
+type Group struct {
+	Key  string // text "palette.group.<key>"
+	Hits []Hit
+}
+
+// Hit is one of a group.
+type Hit struct {
+	Icon                  components.Icon
+	ID, Name, Detail, URL string
+}
+
 // Found counts what is listed.
-func (p Page) Found() int { return len(p.GPUs) + len(p.Machines) + len(p.Models) }
+func (p Page) Found() int {
+	n := len(p.GPUs) + len(p.Machines) + len(p.Models)
+	for _, g := range p.Fleet {
+		n += len(g.Hits)
+	}
+	return n
+}

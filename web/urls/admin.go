@@ -113,3 +113,18 @@ func AdminOperationCancel(id services.OperationID) string {
 
 // AdminExport is the operator's log as a file; the query is the page's.
 func AdminExport(format string) string { return AdminActivity + "/export." + format }
+
+// The catalogue's forms.
+const (
+	AdminModels   = AdminCatalog + "/models" // POST adds a model
+	AdminTypes    = AdminCatalog + "/types"  // POST adds a type
+	NewAdminModel = AdminModels + "/new"
+	NewAdminType  = AdminTypes + "/new"
+)
+
+// AdminModel is a model's form; POST changes it, /offers how it is offered in a
+// region, /delete removes it.
+func AdminModel(id string) string { return AdminModels + "/" + url.PathEscape(id) }
+
+// AdminType is a named VM type's form; POST changes it, /delete removes it.
+func AdminType(name string) string { return AdminTypes + "/" + url.PathEscape(name) }

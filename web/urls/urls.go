@@ -30,6 +30,7 @@ const (
 const (
 	OverviewFragment = "/fragments/overview"
 	AdminFragment    = "/fragments/admin"
+	PaletteFragment  = "/fragments/palette"
 )
 
 // Nav is the sidebar's list, whose counts change by themselves; section is the
