@@ -80,13 +80,14 @@ type Membership struct {
 	Name      string             `db:"name"`
 	Role      services.Role      `db:"role"`
 	Suspended bool               `db:"suspended"` // the account: its members read, and change nothing
+	Reason    string             `db:"reason"`    // of the suspension
 }
 
 // Memberships lists a user's accounts by name.
 func (s Store) Memberships(ctx context.Context, user services.UserID) ([]Membership, error) {
 	var m []Membership
 	err := s.all(ctx, &m, "list memberships", `
-		select m.account_id, a.name, m.role, a.suspended_at is not null as suspended from members m join accounts a on a.id = m.account_id
+		select m.account_id, a.name, m.role, a.suspended_at is not null as suspended, a.suspended_reason as reason from members m join accounts a on a.id = m.account_id
 		where m.user_id = $1 order by a.name, a.id`, user)
 	return m, err
 }

@@ -10,6 +10,7 @@ import (
 	"berth/services"
 	"berth/services/tenancy"
 	"berth/web/admin/accounts"
+	"berth/web/quotas"
 	"berth/web/urls"
 )
 
@@ -59,10 +60,10 @@ func (h accountPages) buildQuotas(r *request, q urls.ListQuery) (accounts.Quotas
 	return l, nil
 }
 
-func quotaRows(all []tenancy.Quota) []accounts.Quota {
-	rows := make([]accounts.Quota, 0, len(all))
+func quotaRows(all []tenancy.Quota) []quotas.Quota {
+	rows := make([]quotas.Quota, 0, len(all))
 	for _, q := range all {
-		rows = append(rows, accounts.Quota{
+		rows = append(rows, quotas.Quota{
 			Account: q.Account, AccountName: q.AccountName, Region: q.Region, Item: q.Item, Max: q.Max, Used: q.Used, Pending: q.Pending,
 		})
 	}
@@ -106,4 +107,30 @@ func (h accountPages) setQuota(r *request) error {
 	}
 	l.Setting, l.Broken = asked(l.Setting), broken
 	return r.render(status, accounts.QuotasView(l))
+}
+
+// limitReader answers what an account may have and has.
+type limitReader interface {
+	Limits(ctx context.Context, account services.AccountID, region string) ([]tenancy.Quota, error)
+}
+
+// limitPages show an account its own quotas.
+type limitPages struct{ limits limitReader }
+
+func (s *site) limits() limitPages { return limitPages{s.Tenancy} }
+
+func (h limitPages) page(r *request) error { return h.show(r, quotas.View) }
+
+func (h limitPages) fragment(r *request) error { return h.show(r, quotas.Fragment) }
+
+func (h limitPages) show(r *request, view func(quotas.Page) templ.Component) error {
+	shell, err := r.shell()
+	if err != nil {
+		return err
+	}
+	all, err := h.limits.Limits(r.ctx(), r.account(), shell.Region)
+	if err != nil {
+		return err
+	}
+	return r.render(http.StatusOK, view(quotas.Page{Shell: shell, Rows: quotaRows(all)}))
 }

@@ -70,7 +70,7 @@ func (r *request) shell() (layout.Shell, error) {
 		Events: urls.Events + "?since=" + url.QueryEscape(r.position),
 	}
 	for _, m := range r.session.Accounts {
-		choice := layout.AccountChoice{ID: m.Account, Name: m.Name, Role: m.Role}
+		choice := layout.AccountChoice{ID: m.Account, Name: m.Name, Role: m.Role, Suspended: m.Suspended, Reason: m.Reason}
 		s.Accounts = append(s.Accounts, choice)
 		if m.Account == r.session.Account {
 			s.Account = choice

@@ -113,6 +113,7 @@ func (s *site) views() []route {
 		get("/vms/:id/resize", writer, vmForms.resize),
 		get("/catalog", reader, s.catalog().list),
 		get("/catalog/:model", reader, s.catalog().page),
+		get("/quotas", reader, s.limits().page),
 		get("/activity", reader, s.activity().page),
 		get("/search", reader, s.search().page),
 		get("/admin", operator, s.admin().page),
@@ -136,6 +137,7 @@ func (s *site) fragments() []route {
 		get("/fragments/vms/:id/resize", writer, vmForms.resizeFragment),
 		get("/fragments/catalog", reader, s.catalog().listFragment),
 		get("/fragments/catalog/:model", reader, s.catalog().fragment),
+		get("/fragments/quotas", reader, s.limits().fragment),
 		get("/fragments/activity", reader, s.activity().fragment),
 		get("/fragments/admin", operator, s.admin().fragment),
 	}

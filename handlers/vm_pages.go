@@ -148,7 +148,7 @@ func (h vmPages) machine(ctx context.Context, v compute.VM) (vms.Machine, error)
 	m := vms.Machine{
 		ID: v.ID, Name: v.Name, Type: v.Type, VCores: v.VCores, MemoryMiB: v.MemoryMiB, Generation: v.Generation,
 		Performance: v.Performance, Tenancy: v.Tenancy, Inference: v.Inference, Zone: v.Zone, Region: v.Region, Storage: v.Storage,
-		Image: v.Image, SSHKey: v.SSHKey, UserData: v.UserData, Power: v.Power, PowerSince: v.PowerSince, Wanted: v.DesiredPower,
+		Image: v.Image, SSHKey: v.SSHKey, UserData: v.UserData, Power: v.Power, PowerSince: v.PowerSince, Wanted: v.DesiredPower, Resumes: v.Resume,
 		CreatedAt: v.CreatedAt,
 	}
 	if v.DeletedAt != nil {

@@ -40,6 +40,14 @@ func (s *Service) Quotas(ctx context.Context, f QuotaFilter) (QuotaPage, error) 
 	return p, err
 }
 
+// Limits lists what an account may have and has, in a region (empty: all).
+func (s *Service) Limits(ctx context.Context, account services.AccountID, region string) ([]Quota, error) {
+	if account == "" {
+		return nil, nil
+	}
+	return s.db.ListQuotas(ctx, QuotaFilter{Account: account, Region: region, Limit: detailQuotas})
+}
+
 // places lists the regions and models that a quota can be about.
 func (s *Service) places(ctx context.Context) (regions, models []string, err error) {
 	zones, err := s.db.Zones(ctx)

@@ -82,6 +82,7 @@ type TimelineOptions struct {
 	Operator bool
 	NoCard   bool // of what operators see
 	NoHost   bool
+	NoOwner  bool
 }
 
 func (o TimelineOptions) link(url string) string {

@@ -184,7 +184,7 @@ func about(h Happening, o TimelineOptions) templ.Component {
 		}
 		ctx = templ.InitializeContext(ctx)
 		ctx = templ.ClearChildren(ctx)
-		if h.Account != "" {
+		if h.Account != "" && !o.NoOwner {
 			templ_7745c5c3_Err = object(IconUser, urls.AdminAccount(h.Account), h.AccountName, string(h.Account)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err

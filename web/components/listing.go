@@ -37,22 +37,9 @@ func (l Listing) Live(id string, events ...string) Region {
 
 // Sortable makes a column sort by a name, and the other way round when it does.
 func (l Listing) Sortable(c Column, name string) Column {
-	now := l.Query.Sort
-	if now == "" {
-		now = l.Column
-	}
-	next := name
-	switch now {
-	case name:
-		c.Sorted, next = "ascending", "-"+name
-	case "-" + name:
-		c.Sorted = "descending"
-	}
-	if next == l.Column {
-		next = ""
-	}
-	c.URL = l.With(func(q *urls.ListQuery) { q.Sort = next })
-	return c
+	return SortBy(c, name, l.Query.Sort, l.Column, func(sort string) string {
+		return l.With(func(q *urls.ListQuery) { q.Sort = sort })
+	})
 }
 
 // Tabs make a choice of states, each with its count.

@@ -71,6 +71,27 @@ func AnyOf(values []string, chosen, all string) []Option {
 	return out
 }
 
+// SortBy makes a column sort a list by name, and the other way round when it
+// does. now is the list's sort, own the one it has without any; url gives the
+// list sorted by a name, empty for its own order.
+func SortBy(c Column, name, now, own string, url func(sort string) string) Column {
+	if now == "" {
+		now = own
+	}
+	next := name
+	switch now {
+	case name:
+		c.Sorted, next = "ascending", "-"+name
+	case "-" + name:
+		c.Sorted = "descending"
+	}
+	if next == own {
+		next = ""
+	}
+	c.URL = url(next)
+	return c
+}
+
 // Paging leads through a list.
 type Paging struct {
 	Shown int

@@ -115,26 +115,18 @@ func (l List) tabs(ctx context.Context) []components.Tab {
 }
 
 func (l List) columns(ctx context.Context) []components.Column {
-	columns := []components.Column{
-		{Label: i18n.T(ctx, "field.name")}, {Label: i18n.T(ctx, "field.model")}, {Label: i18n.T(ctx, "gpus.state")},
-		{Label: i18n.T(ctx, "field.vm")}, {Label: i18n.T(ctx, "field.zone")}, {Label: i18n.T(ctx, "gpus.held-since")},
+	return []components.Column{
+		l.sorted(components.Column{Label: i18n.T(ctx, "field.name")}, "name"), l.sorted(components.Column{Label: i18n.T(ctx, "field.model")}, "model"),
+		l.sorted(components.Column{Label: i18n.T(ctx, "gpus.state")}, "state"), {Label: i18n.T(ctx, "field.vm")},
+		l.sorted(components.Column{Label: i18n.T(ctx, "field.zone")}, "zone"), l.sorted(components.Column{Label: i18n.T(ctx, "gpus.held-since")}, "created"),
 	}
-	l.sortBy(&columns[0], "name", "-name", "name")
-	l.sortBy(&columns[5], "created", "", "")
-	return columns
 }
 
-// sortBy makes a column sortable; first is the order that its heading asks for
-// when the list is sorted otherwise.
-func (l List) sortBy(c *components.Column, ascending, descending, first string) {
-	next := first
-	switch l.Query.Sort {
-	case ascending:
-		c.Sorted, next = "ascending", descending
-	case descending:
-		c.Sorted, next = "descending", ascending
-	}
-	c.URL = l.narrowed(func(q *urls.GPUQuery) { q.Sort = next })
+// sorted makes a column sort the list, which is newest first without a sort.
+func (l List) sorted(c components.Column, name string) components.Column {
+	return components.SortBy(c, name, l.Query.Sort, "-created", func(sort string) string {
+		return l.narrowed(func(q *urls.GPUQuery) { q.Sort = sort })
+	})
 }
 
 func (l List) paging() components.Paging {

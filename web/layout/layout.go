@@ -74,6 +74,7 @@ const (
 	SectionGPUs     Section = "gpus"
 	SectionVMs      Section = "vms"
 	SectionActivity Section = "activity"
+	SectionLimits   Section = "limits"
 
 	// Of operators.
 	SectionFleet      Section = "fleet"
@@ -99,6 +100,9 @@ type AccountChoice struct {
 	ID   services.AccountID
 	Name string
 	Role services.Role
+	// Suspended: its members read, and change nothing; Reason says why.
+	Suspended bool
+	Reason    string
 }
 
 // Frame is what every page has around its content.
@@ -128,7 +132,7 @@ type Shell struct {
 }
 
 // CanWrite reports whether the member may change GPUs and VMs here.
-func (s Shell) CanWrite() bool { return s.Account.Role.CanWrite() }
+func (s Shell) CanWrite() bool { return s.Account.Role.CanWrite() && !s.Account.Suspended }
 
 func (s Shell) events() string {
 	if s.Events != "" {
@@ -187,6 +191,7 @@ func (s Shell) entries() []entry {
 		{SectionCatalog, urls.Catalog(urls.CatalogQuery{}), components.IconCatalog, "nav.catalog", 0, 0},
 		{SectionGPUs, urls.GPUs(urls.GPUQuery{}), components.IconGPU, "nav.gpus", s.Counts.GPUs, s.Counts.Waiting},
 		{SectionVMs, urls.VMs(urls.VMQuery{}), components.IconVM, "nav.vms", s.Counts.VMs, 0},
+		{SectionLimits, urls.Quotas, components.IconGauge, "nav.quotas", 0, 0},
 		{SectionActivity, urls.Activity(urls.ActivityQuery{}), components.IconActivity, "nav.activity", 0, 0},
 	}
 	return all

@@ -23,6 +23,7 @@ const (
 	Language = "/session/locale"  // POST locale, back
 	Theme    = "/session/theme"   // POST theme, back
 	GPUsBulk = "/gpus/bulk"       // POST gpu (repeated), action, vm, idempotency_key
+	Quotas   = "/quotas"
 	Admin    = "/admin"
 )
 

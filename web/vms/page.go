@@ -48,6 +48,7 @@ type Machine struct {
 	Wanted      services.Power // what was ordered last: running, stopped or absent
 	CreatedAt   time.Time
 	DeletedAt   time.Time // zero: it is there
+	Resumes     bool      // its host is in maintenance: it starts by itself when that ends
 }
 
 // Deleted reports whether it was deleted; its host may still be cleaning up.

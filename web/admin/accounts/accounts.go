@@ -4,13 +4,13 @@ package accounts
 
 import (
 	"context"
-	"strconv"
 	"time"
 
 	"berth/services"
 	"berth/web/components"
 	"berth/web/i18n"
 	"berth/web/layout"
+	"berth/web/quotas"
 	"berth/web/urls"
 )
 
@@ -80,7 +80,7 @@ type Page struct {
 	Account        Row
 	SuspendedSince time.Time
 	Members        []Member
-	Quotas         []Quota
+	Quotas         []quotas.Quota
 	Events         []components.Happening
 	Setting        Setting
 	Asked          Asked
@@ -116,74 +116,11 @@ func (p Page) problemOf(ctx context.Context, form, field string) string {
 	return components.Of(ctx, p.Broken, field)
 }
 
-// Quota is what an account may have of an item in a region, and has.
-type Quota struct {
-	Account     services.AccountID
-	AccountName string
-	Region      string
-	Item        string // a model, or one of services.Resources
-	Max         *int   // nil: unlimited
-	Used        int
-	Pending     int // of those used: on their way in or out
-}
-
-// ID names a quota's row.
-func (q Quota) ID() string { return string(q.Account) + "-" + q.Region + "-" + q.Item }
-
-// State is the word for how full it is, as data-state.
-func (q Quota) State() string {
-	switch {
-	case q.Max == nil:
-		return "unlimited"
-	case *q.Max == 0 && q.Used == 0:
-		return "none"
-	case q.Used >= *q.Max:
-		return "full"
-	}
-	return "open"
-}
-
-// item names what the quota is about.
-func item(ctx context.Context, item string) string {
-	if i18n.Has(ctx, "quotas.item."+item) {
-		return i18n.T(ctx, "quotas.item."+item)
-	}
-	return item
-}
-
-// Limit writes the maximum: 0 is none, and never reads as unlimited.
-func (q Quota) Limit(ctx context.Context) string {
-	if q.Max == nil {
-		return i18n.T(ctx, "quotas.unlimited")
-	}
-	return i18n.Number(ctx, *q.Max)
-}
-
-func (q Quota) value() string {
-	if q.Max == nil {
-		return "unlimited"
-	}
-	return strconv.Itoa(*q.Max)
-}
-
-func (q Quota) bar(ctx context.Context) components.Bar {
-	tone := components.ToneInfo
-	if q.Max != nil && q.Used >= *q.Max {
-		tone = components.ToneWait
-	}
-	most := 0
-	if q.Max != nil {
-		most = max(*q.Max, q.Used)
-	}
-	return components.Bar{Label: i18n.T(ctx, "quotas.is", "Used", q.Used, "Max", q.Limit(ctx)), Total: most,
-		Parts: []components.BarPart{{Tone: tone, Value: q.Used}}}
-}
-
 // Quotas is the page that lists all quotas.
 type Quotas struct {
 	layout.Shell
 	components.Listing
-	Rows    []Quota
+	Rows    []quotas.Quota
 	Setting Setting
 	Broken  []services.Violation
 }
@@ -204,7 +141,7 @@ func (q Quotas) frame(ctx context.Context) components.ListFrame {
 	items := components.AnyOf(q.Setting.Models, q.Query.Model, i18n.T(ctx, "quotas.any-item"))
 	for _, r := range services.Resources {
 		if r != q.Query.Model {
-			items = append(items, components.Option{Value: r, Label: item(ctx, r)})
+			items = append(items, components.Option{Value: r, Label: quotas.Item(ctx, r)})
 		}
 	}
 	return components.ListFrame{
@@ -225,7 +162,7 @@ func (s Setting) regions() []components.Option { return choose(s.Regions, s.Regi
 func (s Setting) items(ctx context.Context) []components.Option {
 	out := choose(s.Models, s.Item)
 	for _, r := range services.Resources {
-		out = append(out, components.Option{Value: r, Label: item(ctx, r), Selected: r == s.Item})
+		out = append(out, components.Option{Value: r, Label: quotas.Item(ctx, r), Selected: r == s.Item})
 	}
 	return out
 }
