@@ -246,5 +246,18 @@ func logLists(t *testing.T, s db.Store, all map[string]func() error) {
 		f.Limit = page
 		all["accounts "+name] = func() error { _, err := s.ListAccounts(ctx, f); return err }
 	}
+	for name, f := range map[string]db.CapacityFilter{"all": {}, "of a region": {Region: "hikube"}, "of a model": {Model: "nvidia-h100"}} {
+		all["capacity "+name] = func() error {
+			if _, err := s.Capacity(ctx, f); err != nil {
+				return err
+			}
+			_, err := s.Fragments(ctx, f)
+			return err
+		}
+	}
+	all["inventory"] = func() error { _, err := s.Inventory(ctx); return err }
+	for _, text := range []string{"7919", "gpu 777", "machine 77", "0000:3b:00", "fgpu-10000100", "account 7"} {
+		all["search for "+text] = func() error { _, err := s.Search(ctx, text, page); return err }
+	}
 	all["quotas"] = func() error { _, err := s.ListQuotas(ctx, db.QuotaFilter{Limit: page}); return err }
 }

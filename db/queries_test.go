@@ -152,8 +152,8 @@ func TestEveryQueryFitsTheSchema(t *testing.T) {
 // run: the lists' in TestEveryFilterKeepsWhatMatches, the others here.
 func TestEveryQueryThatIsJoinedAsItRunsIsRun(t *testing.T) {
 	want := []string{
-		"Count", "CountAccounts", "CountAgents", "CountCards", "CountGPUs", "CountHosts", "CountOperations", "CountQuotas", "CountVMs",
-		"ListAccounts", "ListAgents", "ListAudit", "ListCards", "ListEvents", "ListGPUs", "ListHosts", "ListOperations", "ListQuotas", "ListVMs", "TakeCard",
+		"Capacity", "Count", "CountAccounts", "CountAgents", "CountCards", "CountGPUs", "CountHosts", "CountOperations", "CountQuotas", "CountVMs",
+		"Fragments", "ListAccounts", "ListAgents", "ListAudit", "ListCards", "ListEvents", "ListGPUs", "ListHosts", "ListOperations", "ListQuotas", "ListVMs", "TakeCard", "Trend",
 	}
 	if diff := cmp.Diff(want, read(t).composers()); diff != "" {
 		t.Errorf("what joins statements: %s", diff)

@@ -73,7 +73,7 @@ func (h searchPages) straight(r *request, text string) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		if hit, ok := fleet.Exact(text, hits); ok && hit.Account != r.account() {
+		if hit, ok := fleet.Exact(text, hits); ok && (hit.Account == "" || hit.Account != r.account()) {
 			return hitURL(hit), nil
 		}
 	}
