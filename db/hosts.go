@@ -28,11 +28,12 @@ type Host struct {
 	Version        string            `db:"version"` // of its agent
 	ModeSince      time.Time         `db:"mode_since"`
 	ModeActor      string            `db:"mode_actor"` // who set the mode; empty: nobody yet
+	SilentSince    *time.Time        `db:"silent_since"`
 }
 
 const hostColumns = `
 	h.id, h.agent_id, h.zone_id, h.name, h.generation, h.vcores, h.memory_mib, h.kernel, h.findings, h.mode, h.mode_reason,
-	h.reported_at, h.confirmed_until, h.created_at, h.numa, h.ready, h.version, h.mode_since, h.mode_actor`
+	h.reported_at, h.confirmed_until, h.created_at, h.numa, h.ready, h.version, h.mode_since, h.mode_actor, h.silent_since`
 
 // AgentHosts lists the hosts of an agent by name.
 func (s Store) AgentHosts(ctx context.Context, agent services.AgentID) ([]Host, error) {
@@ -78,11 +79,24 @@ func (t *Tx) SaveHost(ctx context.Context, h Host) (services.HostID, error) {
 		on conflict (agent_id, name) do update set generation = excluded.generation, vcores = excluded.vcores,
 			memory_mib = excluded.memory_mib, kernel = excluded.kernel, findings = excluded.findings, reported_at = excluded.reported_at,
 			confirmed_until = greatest(hosts.confirmed_until, excluded.confirmed_until),
-			numa = excluded.numa, ready = excluded.ready, version = excluded.version
+			numa = excluded.numa, ready = excluded.ready, version = excluded.version,
+			silent_since = case when excluded.confirmed_until > excluded.reported_at then null else hosts.silent_since end
 		returning id`,
 		h.ID, h.Agent, h.Zone, h.Name, h.Generation, h.VCores, h.MemoryMiB, h.Kernel, h.Findings, h.ReportedAt, h.ConfirmedUntil,
 		h.NUMA, h.Ready, h.Version)
 	return id, err
+}
+
+// FallSilent notes which hosts no report vouches for any more, some at a time.
+func (t *Tx) FallSilent(ctx context.Context) ([]Host, error) {
+	var hosts []Host
+	err := t.all(ctx, &hosts, "note silent hosts", `
+		update hosts h set silent_since = h.confirmed_until
+		where h.id in (
+			select id from hosts where silent_since is null and confirmed_until <= now()
+			order by confirmed_until limit 100 for no key update skip locked)
+		returning`+hostColumns)
+	return hosts, err
 }
 
 // HostFilter narrows and pages the list of hosts.

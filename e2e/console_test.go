@@ -32,21 +32,28 @@ var brisk = sim.Latency{
 	Reboot: 60 * time.Millisecond, Clean: 20 * time.Millisecond,
 }
 
-// newConsole starts a console on a database of its own, with agents at work.
-func newConsole(t *testing.T) *installation { return newConsoleWith(t, brisk, compute.Waits{}) }
+// setting is what a test changes of an installation.
+type setting struct {
+	waits        compute.Waits
+	prepare      time.Duration
+	hosts, cards int // of a made-up fleet; 0: the usual lab
+}
 
-func newConsoleWith(t *testing.T, latency sim.Latency, waits compute.Waits) *installation {
+// newConsole starts a console on a database of its own, with agents at work.
+func newConsole(t *testing.T) *installation { return newConsoleWith(t, setting{}) }
+
+func newConsoleWith(t *testing.T, s setting) *installation {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
 	ctx, stop := context.WithCancel(context.Background())
 	k, err := console.Open(ctx, console.Config{
 		DatabaseURL: dbtest.New(t), Listen: "127.0.0.1:0", AgentListen: "127.0.0.1:0", AgentNames: []string{"127.0.0.1"},
-		Version: "test", Log: log, Waits: waits,
+		Version: "test", Log: log, Waits: s.waits, Prepare: s.prepare,
 		Tenancy: tenancy.Options{Params: &argon2id.Params{Memory: 64, Iterations: 1, Parallelism: 1, SaltLength: 16, KeyLength: 32}},
 	})
 	must(t, err, "open the console")
 	l, err := lab.New(ctx, lab.Config{
-		DataDir: t.TempDir(), Password: password, Console: k.AgentURL(), Latency: &latency, Log: log,
+		DataDir: t.TempDir(), Password: password, Console: k.AgentURL(), Latency: &brisk, Log: log, Hosts: s.hosts, Cards: s.cards,
 		Compute: k.Compute, Fleet: k.Fleet, Tenancy: k.Tenancy,
 	})
 	must(t, err, "make the lab")

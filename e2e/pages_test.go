@@ -38,7 +38,7 @@ func busy(t *testing.T, c *installation) (paths []string) {
 		"/gpus", "/gpus?state=waiting", "/gpus?q=nothing-like-it", "/gpus/new", "/gpus/new?model=nvidia-h100&zone=eu-west-2a",
 		"/gpus/" + attached, "/gpus/" + planned, "/gpus/" + spare,
 		"/vms", "/vms/new", "/vms/" + vm, "/vms/" + vm + "/resize", "/vms/" + vm + "/resize?type=tinav7.c36r256p1",
-		"/activity", "/search?q=train",
+		"/activity", "/search?q=train", "/quotas",
 	}
 }
 
@@ -46,20 +46,41 @@ func busy(t *testing.T, c *installation) (paths []string) {
 // the browser's console has to say, nothing wider than the screen.
 func TestEveryPageIsSound(t *testing.T) {
 	c := newConsole(t)
-	paths := busy(t, c)
+	paths, operated := busy(t, c), operated(t, c)
 	for _, v := range []visit{{}, {locale: "fr-FR", dark: true}, {width: 390, height: 844}, {locale: "fr-FR", width: 390, height: 844, dark: true}} {
 		t.Run(fmt.Sprintf("%s dark=%v width=%d", v.locale, v.dark, v.width), func(t *testing.T) {
 			p := signIn(t, c, lab.TenantA, v)
-			for _, path := range paths {
-				p.visit(t, path)
-				p.axe(t)
-				p.fits(t)
-			}
-			admin := signIn(t, c, lab.Admin, v)
-			admin.visit(t, "/admin")
-			admin.axe(t)
-			admin.fits(t)
+			p.areSound(t, paths)
+			signIn(t, c, lab.Admin, v).areSound(t, operated)
 		})
+	}
+}
+
+func (p *page) areSound(t *testing.T, paths []string) {
+	t.Helper()
+	for _, path := range paths {
+		p.visit(t, path)
+		p.axe(t)
+		p.fits(t)
+	}
+}
+
+// operated lists the operator's pages, of a fleet in which something is wrong.
+func operated(t *testing.T, c *installation) (paths []string) {
+	t.Helper()
+	p := signIn(t, c, lab.Admin, visit{})
+	row := func(list string) string { return p.firstRow(t, list) }
+	busy, odd, idle := row("/admin/hosts?q=par-a-gpu-01"), row("/admin/hosts?q=gov-lab-01"), row("/admin/hosts?q=par-b-gpu-02")
+	p.visit(t, "/admin/hosts/"+idle)
+	p.ask(t, "#mode-maintenance", "new fan")
+	must(t, expect.Locator(p.Locator(`.head-title [data-state="maintenance"]`)).ToBeVisible(), "see the host in maintenance")
+	account := row("/admin/accounts?q=Tenant+A")
+	return []string{
+		"/admin", "/admin/hosts", "/admin/hosts?q=nothing-like-it", "/admin/hosts/" + busy, "/admin/hosts/" + busy + "?topology=table",
+		"/admin/hosts/" + odd, "/admin/hosts/" + idle, "/admin/cards", "/admin/cards/" + row("/admin/cards?state=held"),
+		"/admin/cards/" + row("/admin/cards?state=quarantined"), "/admin/capacity", "/admin/accounts", "/admin/accounts/" + account,
+		"/admin/quotas", "/admin/quotas?account=" + account, "/admin/catalog", "/admin/catalog/models/nvidia-l40", "/admin/catalog/models/new",
+		"/admin/catalog/types/u1.2xlarge", "/admin/agents", "/admin/operations", "/admin/activity", "/search?q=par-a",
 	}
 }
 
@@ -90,7 +111,7 @@ func (p *page) fits(t *testing.T) {
 		const width = document.documentElement.clientWidth;
 		if (document.documentElement.scrollWidth <= width) return '';
 		return [...document.querySelectorAll('main *')]
-			.filter((e) => e.getBoundingClientRect().right > width && !e.closest('.scroll'))
+			.filter((e) => e.getBoundingClientRect().right > width && !e.closest('.scroll, .topology'))
 			.map((e) => e.tagName + '.' + e.className).slice(-5).join(', ') || 'something';
 	}`)
 	must(t, err, "measure the page")
@@ -108,7 +129,7 @@ func TestScreenshots(t *testing.T) {
 	}
 	must(t, os.MkdirAll(dir, 0o755), "make the folder for pictures")
 	c := newConsole(t)
-	paths := append(busy(t, c), "/gpus/fgpu-00000000")
+	paths, operated := append(busy(t, c), "/gpus/fgpu-00000000"), operated(t, c)
 	for _, v := range []visit{{}, {dark: true}, {width: 390, height: 844}, {width: 390, height: 844, dark: true}, {locale: "fr-FR"}} {
 		p := signIn(t, c, lab.TenantA, v)
 		p.expectStatus(404)
@@ -117,8 +138,10 @@ func TestScreenshots(t *testing.T) {
 			p.picture(t, dir, v, path)
 		}
 		admin := signIn(t, c, lab.Admin, v)
-		admin.visit(t, "/admin")
-		admin.picture(t, dir, v, "/admin")
+		for _, path := range operated {
+			admin.visit(t, path)
+			admin.picture(t, dir, v, path)
+		}
 		out := newPage(t, visit{base: c.URL(), dark: v.dark, width: v.width, height: v.height, locale: v.locale})
 		out.visit(t, "/login")
 		out.picture(t, dir, v, "/login")
@@ -127,11 +150,7 @@ func TestScreenshots(t *testing.T) {
 
 func (p *page) picture(t *testing.T, dir string, v visit, path string) {
 	t.Helper()
-	name := idInPath.ReplaceAllString(path, "/one")
-	name = cmp.Or(strings.NewReplacer("/", "-", "?", "-", "&", "-", "=", "-").Replace(strings.Trim(name, "/")), "overview")
-	if id := idInPath.FindString(path); strings.HasPrefix(id, "/fgpu-") {
-		name += "-" + id[len(id)-4:]
-	}
+	name := cmp.Or(strings.NewReplacer("/", "-", "?", "-", "&", "-", "=", "-").Replace(strings.Trim(path, "/")), "overview")
 	file := fmt.Sprintf("%s-%d-%v%s.png", name, cmp.Or(v.width, 1440), v.dark, v.locale)
 	_, err := p.Screenshot(playwright.PageScreenshotOptions{Path: new(filepath.Join(dir, file)), FullPage: new(true)})
 	must(t, err, "take a picture of "+path)

@@ -18,7 +18,7 @@ import (
 
 // F14
 func TestAStartThatFailsNamesItsStepAndCanBeRetried(t *testing.T) {
-	c := newConsoleWith(t, brisk, compute.Waits{Boot: time.Second})
+	c := newConsoleWith(t, setting{waits: compute.Waits{Boot: time.Second}})
 	p := signIn(t, c, lab.TenantA, visit{})
 	vm := p.vmNamed(t, "render-lab")
 	p.visit(t, "/vms/"+vm)
@@ -38,7 +38,7 @@ func TestAStartThatFailsNamesItsStepAndCanBeRetried(t *testing.T) {
 
 // F14: the first deadline passes, the page says so by itself and offers a way out.
 func TestAStepThatTakesTooLongShowsAsStuckAndCanBeCancelled(t *testing.T) {
-	c := newConsoleWith(t, brisk, compute.Waits{Settle: time.Second})
+	c := newConsoleWith(t, setting{waits: compute.Waits{Settle: time.Second}})
 	p := signIn(t, c, lab.TenantA, visit{})
 	vm := p.vmNamed(t, "render-lab")
 	gpu := p.allocate(t, "nvidia-h100", "eu-west-2a", "held back")

@@ -3,6 +3,7 @@ package handlers
 import (
 	"context"
 	"net/http"
+	"time"
 
 	"github.com/a-h/templ"
 
@@ -49,7 +50,7 @@ func (h capacityPages) show(r *request, view func(capacity.Page) templ.Component
 	if err != nil {
 		return err
 	}
-	p := capacity.Page{Query: q, Range: span.Name, Sizes: fleet.Sizes, Since: h.site.Now().Add(-span.Length)}
+	p := capacity.Page{Query: q, Range: span.Name, Sizes: fleet.Sizes, Trend: trendOf(c.Trend, h.site.Now(), span)}
 	for _, x := range fleet.Ranges {
 		p.Ranges = append(p.Ranges, x.Name)
 	}
@@ -59,9 +60,6 @@ func (h capacityPages) show(r *request, view func(capacity.Page) templ.Component
 	for _, x := range c.Rooms {
 		p.Rooms = append(p.Rooms, capacity.Room(x))
 	}
-	for _, x := range c.Trend {
-		p.Trend = append(p.Trend, capacity.Point(x))
-	}
 	if p.Regions, p.Zones, p.Models, err = r.places(h.places, q); err != nil {
 		return err
 	}
@@ -69,6 +67,14 @@ func (h capacityPages) show(r *request, view func(capacity.Page) templ.Component
 		return err
 	}
 	return r.render(http.StatusOK, view(p))
+}
+
+func trendOf(points []fleet.Point, until time.Time, span fleet.Range) capacity.Trend {
+	t := capacity.Trend{Since: until.Add(-span.Length), Until: until}
+	for _, x := range points {
+		t.Points = append(t.Points, capacity.Point(x))
+	}
+	return t
 }
 
 func cellOf(x fleet.Cell) capacity.Cell {

@@ -176,10 +176,7 @@ func (h cardPages) card(d fleet.CardDetail) cards.Card {
 	out := cards.Card{
 		Row: h.row(c), UUID: c.UUID, SubsystemID: c.SubsystemID, VBIOS: c.VBIOS, Firmware: c.Firmware, Parents: c.Parents,
 		Since: c.ConditionSince, By: c.ConditionActor, Preparing: c.Undo != "", MissingSince: orZero(c.MissingSince), FoundAt: c.CreatedAt,
-		Dirty: string(c.UsedBy), VM: c.VM, Power: c.VMPower,
-	}
-	if c.Status == services.CardCleaning {
-		out.Deadline = c.ConditionSince.Add(fleet.Prepare)
+		Dirty: string(c.UsedBy), VM: c.VM, Power: c.VMPower, Deadline: orZero(d.Deadline),
 	}
 	for _, f := range d.Functions {
 		out.Functions = append(out.Functions, cards.Function{Address: f.Address, Class: f.Class, Driver: f.Driver})

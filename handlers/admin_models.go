@@ -153,7 +153,7 @@ func (n *numbers) err() error {
 // list reads words separated by commas.
 func (f form) list(field string) []string {
 	out := []string{}
-	for _, part := range strings.Split(f.Get(field), ",") {
+	for part := range strings.SplitSeq(f.Get(field), ",") {
 		if part = strings.TrimSpace(part); part != "" {
 			out = append(out, part)
 		}

@@ -48,6 +48,7 @@ func (h adminPages) build(r *request) (admin.Page, error) {
 		MoreDrifts: o.MoreDrifts,
 		Agents:     admin.Agents{All: o.Agents.All, Expiring: o.Agents.Expiring, Expired: o.Agents.Expired},
 		Away:       h.away(o.Away), Out: outCards(o.Out),
+		Trend: trendOf(o.Trend, h.site.Now(), fleet.Ranges[fleet.OverviewRange]),
 	}
 	for _, d := range o.Drifts {
 		p.Drifts = append(p.Drifts, drift(d))

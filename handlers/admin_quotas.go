@@ -57,6 +57,9 @@ func (h accountPages) buildQuotas(r *request, q urls.ListQuery) (accounts.Quotas
 	l.Listing = listing(urls.AdminQuotas, q, len(page.Quotas), page.Total, page.Next, "")
 	l.Rows = quotaRows(page.Quotas)
 	l.Setting = accounts.Setting{Account: q.Account, Region: q.Region, Item: q.Model, Regions: page.Regions, Models: page.Models, Back: q.On(urls.AdminQuotas)}
+	if len(l.Rows) == 1 && q.Account != "" && q.Region != "" && q.Model != "" { // the one that is to be changed
+		l.Setting.Limit = l.Rows[0].Value()
+	}
 	return l, nil
 }
 

@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"strings"
 
-	"berth/services"
 	"berth/services/fleet"
 	"berth/web/components"
 	"berth/web/palette"
@@ -112,5 +111,5 @@ func hitURL(hit fleet.Hit) string {
 	case "card", "gpu":
 		return urls.Card(hit.Card)
 	}
-	return urls.Host(services.HostID(hit.Host))
+	return urls.Host(hit.Host)
 }

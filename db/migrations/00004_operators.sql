@@ -9,7 +9,9 @@ alter table hosts
     add column ready      boolean not null default true,    -- no readiness check failed; else its cards are not offered
     add column version    text    not null default '',      -- of its agent, kept here to filter by
     add column mode_since timestamptz not null default now(),
-    add column mode_actor text    not null default '';
+    add column mode_actor text    not null default '',
+    add column silent_since timestamptz;                    -- no report vouches for it, and an event said so
+create index hosts_falling_silent on hosts (confirmed_until) where silent_since is null;
 create index hosts_by_name on hosts (lower(name), id);
 create index hosts_by_zone on hosts (zone_id, lower(name), id);
 create index hosts_by_text on hosts using gin (lower(name || ' ' || id) gin_trgm_ops);
@@ -196,4 +198,5 @@ alter table cards
     drop column condition_since, drop column condition_actor, drop column undo,
     add constraint cards_condition_check check (condition in ('ready', 'cleaning', 'quarantined', 'disabled', 'missing', 'needs_review'));
 drop index hosts_by_name, hosts_by_zone, hosts_by_text, hosts_leaving, hosts_unready;
-alter table hosts drop column numa, drop column ready, drop column version, drop column mode_since, drop column mode_actor;
+alter table hosts drop column numa, drop column ready, drop column version, drop column mode_since, drop column mode_actor,
+    drop column silent_since;

@@ -4,16 +4,11 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"time"
 
 	"berth/db"
 	"berth/services"
 	"berth/services/agentapi"
 )
-
-// Prepare is how long a card may take to be reset and scrubbed before an
-// operator is told that it failed. It still ends by itself when it can.
-const Prepare = 3 * time.Minute
 
 // Impact is what an action on a card means for others.
 type Impact string

@@ -47,6 +47,8 @@ type Service struct {
 	now       func() time.Time
 	random    io.Reader
 	trust     time.Duration
+	prepare   time.Duration
+	started   time.Time
 }
 
 // Options adjust a service; the zero value is right for production.
@@ -57,11 +59,14 @@ type Options struct {
 	// Trust is how long a full report vouches for a host; longer than the
 	// agents' interval of reports, 10 s. 45 s.
 	Trust time.Duration
+	// Prepare is how long a card may take to be reset and scrubbed before an
+	// operator is told that it failed. 3 min.
+	Prepare time.Duration
 }
 
 // New makes a service, and the console's certificate authority on the first start.
 func New(ctx context.Context, d *db.DB, machines Machines, o Options) (*Service, error) {
-	s := &Service{db: d, log: o.Log, machines: machines, now: o.Now, random: o.Random, trust: o.Trust}
+	s := &Service{db: d, log: o.Log, machines: machines, now: o.Now, random: o.Random, trust: o.Trust, prepare: o.Prepare}
 	if s.log == nil {
 		s.log = slog.Default()
 	}
@@ -74,6 +79,10 @@ func New(ctx context.Context, d *db.DB, machines Machines, o Options) (*Service,
 	if s.trust == 0 {
 		s.trust = 45 * time.Second
 	}
+	if s.prepare == 0 {
+		s.prepare = 3 * time.Minute
+	}
+	s.started = s.now()
 	var err error
 	s.authority, err = loadAuthority(ctx, d, s.now())
 	return s, err

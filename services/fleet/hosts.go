@@ -3,6 +3,7 @@ package fleet
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -229,4 +230,20 @@ func (s *Service) setMode(ctx context.Context, tx *db.Tx, a services.Actor, id s
 
 func (s *Service) event(a services.Actor, kind string, data map[string]any) db.Event {
 	return db.Event{At: s.now(), Kind: kind, Actor: a.Email, RequestID: a.RequestID, Address: a.Address, Data: data}
+}
+
+// NoteSilence tells of hosts that no report vouches for any more. A console
+// that was away itself first gives them the time to report.
+func (s *Service) NoteSilence(ctx context.Context) error {
+	if s.now().Sub(s.started) < s.trust {
+		return nil
+	}
+	return s.db.Tx(ctx, func(tx *db.Tx) error {
+		hosts, err := tx.FallSilent(ctx)
+		for _, h := range hosts {
+			err = errors.Join(err, tx.InsertEvent(ctx,
+				db.Event{At: s.now(), Kind: "host.silent", Actor: services.ActorConsole, Data: map[string]any{"Host": h.Name}}, db.Subject{Host: h.ID}))
+		}
+		return err
+	})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"time"
 
 	"berth/db"
 	"berth/services"
@@ -36,6 +37,7 @@ func (s *Service) Cards(ctx context.Context, f CardFilter) (CardPage, error) {
 // CardDetail is everything about one card.
 type CardDetail struct {
 	Card      CardRow
+	Deadline  *time.Time // of a reset and scrub under way; past it an operator is told, it still ends by itself when it can
 	Functions []agentapi.Function
 	Problem   *agentapi.Problem // what its host says keeps it from what is wanted; nil: nothing
 	Choices   []CardChoice      // what an operator may do with it now
@@ -50,6 +52,9 @@ func (s *Service) Card(ctx context.Context, id services.CardID) (CardDetail, err
 		return CardDetail{}, err
 	}
 	d := CardDetail{Card: row}
+	if row.Status == services.CardCleaning {
+		d.Deadline = new(row.ConditionSince.Add(s.prepare))
+	}
 	if err := json.Unmarshal(row.Functions, &d.Functions); err != nil {
 		return d, fmt.Errorf("decode functions of %s: %w", id, err)
 	}

@@ -18,8 +18,12 @@ type Overview struct {
 	Out        []CardRow // cards that need somebody
 	Operations []db.OperationRow
 	Agents     AgentCounts
+	Trend      []Point // of OverviewRange, oldest first
 	Events     []Event
 }
+
+// OverviewRange is which of Ranges the trend of the start page covers.
+const OverviewRange = 1
 
 // overviewRows bounds each list of the start page.
 const overviewRows = 8
@@ -28,7 +32,7 @@ const overviewRows = 8
 func (s *Service) Overview(ctx context.Context) (Overview, error) {
 	var o Overview
 	for _, read := range []func(context.Context, *Overview) error{
-		s.countFleet, s.readDrifts, s.readAway, s.readOut, s.readStuck, s.readAgents, s.readNews,
+		s.countFleet, s.readDrifts, s.readAway, s.readOut, s.readStuck, s.readAgents, s.readTrend, s.readNews,
 	} {
 		if err := read(ctx, &o); err != nil {
 			return o, err
@@ -96,6 +100,12 @@ func (s *Service) readAgents(ctx context.Context, o *Overview) error {
 	for _, a := range agents {
 		o.Agents.add(a, s.now())
 	}
+	return err
+}
+
+func (s *Service) readTrend(ctx context.Context, o *Overview) error {
+	var err error
+	o.Trend, err = s.db.Trend(ctx, CapacityFilter{}, s.now().Add(-Ranges[OverviewRange].Length), Ranges[OverviewRange].Stretch)
 	return err
 }
 

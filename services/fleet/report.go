@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strings"
 	"time"
 
 	"berth/db"
@@ -202,7 +203,7 @@ func (t *taking) host(ctx context.Context, h agentapi.HostReport) error {
 		if err != nil {
 			return err
 		}
-		return t.tellHost(ctx, tx, h.Name, before, vouched)
+		return t.tellHost(ctx, tx, h, before, vouched)
 	})
 }
 
@@ -211,20 +212,36 @@ func ready(findings []agentapi.Finding) bool {
 	return !slices.ContainsFunc(findings, func(f agentapi.Finding) bool { return !f.OK && !f.Warning })
 }
 
-// tellHost makes an event of a host that is new, or vouched for again after a silence.
-func (t *taking) tellHost(ctx context.Context, tx *db.Tx, name string, before int, vouched bool) error {
-	kind := ""
+// tellHost makes an event of a host that is new, vouched for again after a
+// silence, or ready or not other than before.
+func (t *taking) tellHost(ctx context.Context, tx *db.Tx, h agentapi.HostReport, before int, vouched bool) error {
+	kind, data := "", map[string]any{"Host": h.Name}
+	now := ready(h.Findings)
 	switch {
 	case before < 0:
 		kind = "host.enrolled"
-	case vouched && t.known[before].ConfirmedUntil.Before(t.now):
+	case now != t.known[before].Ready && now:
+		kind = "host.ready"
+	case now != t.known[before].Ready:
+		kind, data["Findings"] = "host.not-ready", failing(h.Findings)
+	case vouched && t.known[before].SilentSince != nil:
 		kind = "host.back"
 	}
 	if kind == "" {
 		return nil
 	}
-	return tx.InsertEvent(ctx, db.Event{At: t.now, Kind: kind, Actor: services.ActorHost, Data: map[string]any{"Host": name}},
-		db.Subject{Host: t.ids[name]})
+	return tx.InsertEvent(ctx, db.Event{At: t.now, Kind: kind, Actor: services.ActorHost, Data: data}, db.Subject{Host: t.ids[h.Name]})
+}
+
+// failing lists the codes of what keeps a host from being ready.
+func failing(findings []agentapi.Finding) string {
+	var codes []string
+	for _, f := range findings {
+		if !f.OK && !f.Warning {
+			codes = append(codes, f.Code)
+		}
+	}
+	return clip(strings.Join(codes, ", "))
 }
 
 func (t *taking) vouches(ctx context.Context, h agentapi.HostReport, before int) (bool, error) {

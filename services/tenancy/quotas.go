@@ -167,11 +167,11 @@ func (s *Service) checkQuota(ctx context.Context, in NewQuota) (limit *int, brok
 }
 
 func (s *Service) knownAccount(ctx context.Context, text string) (bool, error) {
-	id, err := services.ParseID[services.AccountID](text)
-	if err != nil {
+	id, malformed := services.ParseID[services.AccountID](text)
+	if malformed != nil {
 		return false, nil
 	}
-	_, err = s.db.AccountRow(ctx, id)
+	_, err := s.db.AccountRow(ctx, id)
 	if services.KindOf(err) == services.KindNotFound {
 		return false, nil
 	}

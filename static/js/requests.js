@@ -40,10 +40,11 @@ export function requests() {
     for (const [name, value] of [...request.body]) if (value === '') request.body.delete(name);
   });
   document.body.addEventListener('htmx:before:swap', (event) => {
-    const source = event.detail.ctx.sourceElement;
+    const { sourceElement: source, response } = event.detail.ctx;
     if (!source.matches('form[method=post]')) return;
     answered = source;
-    source.closest('details[data-menu]')?.removeAttribute('open');
+    // A question that was answered closes; one whose answer was refused stays.
+    if (response.status < 400) source.closest('details[data-menu]')?.removeAttribute('open');
   });
   document.body.addEventListener('htmx:after:swap', (event) => {
     answered = null;

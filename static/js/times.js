@@ -34,8 +34,24 @@ function write(root, kinds) {
   }
 }
 
+const SECOND_MS = 1_000; // what the server writes leaves out parts of a second
+const RETRY_MS = 5_000;
+let asked = 0;
+
+// What waited until a moment that has come shows as it is now.
+function due() {
+  const waiting = [...document.querySelectorAll('[data-live] time[data-time=remaining]')];
+  const passed = waiting.some((time) => new Date(time.dateTime).getTime() + SECOND_MS < Date.now());
+  if (!passed || Date.now() - asked < RETRY_MS) return;
+  asked = Date.now();
+  htmx.trigger(document.body, 'refresh');
+}
+
 export function times() {
   write(document);
   document.body.addEventListener('htmx:after:swap', () => write(document));
-  setInterval(() => write(document, ['elapsed', 'remaining']), 1000);
+  setInterval(() => {
+    write(document, ['elapsed', 'remaining']);
+    due();
+  }, 1000);
 }

@@ -1,5 +1,5 @@
 // Package admin is the operator's start page: what needs a person now, then
-// capacity, then what happened.
+// capacity, then how it went and what happened.
 package admin
 
 import (
@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"berth/services"
+	"berth/web/admin/capacity"
 	"berth/web/components"
 	"berth/web/i18n"
 	"berth/web/layout"
@@ -26,6 +27,7 @@ type Page struct {
 	Operations []Stuck
 	Agents     Agents
 	Pools      []Pool // by zone and model
+	Trend      capacity.Trend
 	Events     []components.Happening
 }
 

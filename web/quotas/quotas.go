@@ -34,8 +34,19 @@ type Quota struct {
 	Pending     int // of those used: on their way in or out
 }
 
+// TableOptions say what a list of quotas shows besides the quotas.
+type TableOptions struct {
+	Owners   bool // whose they are
+	Editable bool // for operators: where to change them
+}
+
 // ID names a quota's row.
 func (q Quota) ID() string { return string(q.Account) + "-" + q.Region + "-" + q.Item }
+
+// editor is the form that changes it.
+func (q Quota) editor() string {
+	return urls.ListQuery{Account: string(q.Account), Region: q.Region, Model: q.Item}.On(urls.AdminQuotas) + "#set-quota"
+}
 
 // State is the word for how full it is, as data-state.
 func (q Quota) State() string {
@@ -66,7 +77,8 @@ func (q Quota) Limit(ctx context.Context) string {
 	return i18n.Number(ctx, *q.Max)
 }
 
-func (q Quota) value() string {
+// Value is the limit as forms and scripts write it: a number or "unlimited".
+func (q Quota) Value() string {
 	if q.Max == nil {
 		return "unlimited"
 	}

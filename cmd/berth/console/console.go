@@ -36,6 +36,7 @@ type Config struct {
 	Version     string
 	Log         *slog.Logger
 	Waits       compute.Waits   // zero: compute.DefaultWaits
+	Prepare     time.Duration   // zero: as fleet.Options
 	Tenancy     tenancy.Options // zero: as in production
 }
 
@@ -135,7 +136,7 @@ func (k *Console) services(ctx context.Context, c Config) error {
 	if k.Tenancy, err = tenancy.New(k.db, c.Tenancy); err != nil {
 		return err
 	}
-	k.Fleet, err = fleet.New(ctx, k.db, k.Compute, fleet.Options{Log: c.Log})
+	k.Fleet, err = fleet.New(ctx, k.db, k.Compute, fleet.Options{Log: c.Log, Prepare: c.Prepare})
 	return err
 }
 
@@ -147,33 +148,54 @@ const (
 )
 
 func (k *Console) listen(ctx context.Context, c Config) error {
+	pages, err := open(ctx, c.Listen, "BERTH_LISTEN")
+	if err != nil {
+		return err
+	}
+	k.pages.listener = pages
+	agents, err := open(ctx, c.AgentListen, "BERTH_AGENT_LISTEN")
+	if err != nil {
+		return err
+	}
+	k.agents.listener = tls.NewListener(agents, k.Fleet.TLS(c.AgentNames))
 	h, err := handlers.New(handlers.Options{
 		Compute: k.Compute, Fleet: k.Fleet, Tenancy: k.Tenancy, Activity: k.Activity, Database: k.db,
-		Log: c.Log, Version: c.Version, Secure: c.Secure,
+		Log: c.Log, Version: c.Version, AgentURL: publicURL(c.AgentNames, agents.Addr()), Secure: c.Secure,
 	})
 	if err != nil {
 		return err
 	}
-	if k.pages, err = open(ctx, c.Listen, "BERTH_LISTEN", h.Pages(), c.Log); err != nil {
-		return err
-	}
-	if k.agents, err = open(ctx, c.AgentListen, "BERTH_AGENT_LISTEN", h.Agents(), c.Log); err != nil {
-		return err
-	}
-	k.agents.listener = tls.NewListener(k.agents.listener, k.Fleet.TLS(c.AgentNames))
+	k.pages.http, k.agents.http = answering(h.Pages(), c.Log), answering(h.Agents(), c.Log)
 	return nil
 }
 
 // open listens on an address that a setting names.
-func open(ctx context.Context, address, setting string, h http.Handler, log *slog.Logger) (server, error) {
+func open(ctx context.Context, address, setting string) (net.Listener, error) {
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 	if err != nil {
-		return server{}, fmt.Errorf("cannot listen on %s, set another address in %s: %w", address, setting, err)
+		return nil, fmt.Errorf("cannot listen on %s, set another address in %s: %w", address, setting, err)
 	}
-	return server{listener: l, http: &http.Server{
+	return l, nil
+}
+
+func answering(h http.Handler, log *slog.Logger) *http.Server {
+	return &http.Server{
 		Handler: h, ReadHeaderTimeout: headTimeout, ReadTimeout: readTimeout, IdleTimeout: idleTimeout,
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
-	}}, nil
+	}
+}
+
+// publicURL is what agents of other machines dial: the first of the console's
+// names, and the port that is open.
+func publicURL(names []string, at net.Addr) string {
+	host, port, err := net.SplitHostPort(at.String())
+	if err != nil {
+		return ""
+	}
+	if len(names) > 0 {
+		host = names[0]
+	}
+	return "https://" + net.JoinHostPort(host, port)
 }
 
 // URL is where the pages are.
@@ -202,6 +224,7 @@ func (k *Console) Serve(ctx context.Context) error {
 	g.Go(func() error {
 		return k.every(ctx, reconcileEvery, "move VMs off hosts and back", k.Compute.TendHosts)
 	})
+	g.Go(func() error { return k.every(ctx, reconcileEvery, "note silent hosts", k.Fleet.NoteSilence) })
 	g.Go(func() error { return k.every(ctx, sampleEvery, "note capacity", k.Fleet.Sample) })
 	g.Go(func() error { return k.every(ctx, tidyEvery, "remove stale rows", k.Tenancy.Tidy) })
 	for _, s := range []server{k.pages, k.agents} {

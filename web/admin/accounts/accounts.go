@@ -59,7 +59,7 @@ func (l List) frame(ctx context.Context) components.ListFrame {
 		return i18n.T(ctx, "accounts.state."+state)
 	}
 	return components.ListFrame{
-		Listing: l.Listing, Label: i18n.T(ctx, "nav.accounts"), Tabs: l.Listing.Tabs(States, label, l.Count),
+		Listing: l.Listing, Label: i18n.T(ctx, "nav.accounts"), Tabs: l.Tabs(States, label, l.Count),
 		Icon: components.IconUser, Empty: i18n.T(ctx, "accounts.none"), Hint: i18n.T(ctx, "accounts.none-text"),
 		Bar: components.FilterBar{ID: "accounts", Action: urls.AdminAccounts, Text: l.Query.Text, Keep: l.Kept()},
 	}

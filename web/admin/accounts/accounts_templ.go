@@ -796,7 +796,7 @@ func Fragment(p Page) templ.Component {
 						return templ_7745c5c3_Err
 					}
 				} else {
-					templ_7745c5c3_Err = quotas.Table(p.Quotas, false).Render(ctx, templ_7745c5c3_Buffer)
+					templ_7745c5c3_Err = quotas.Table(p.Quotas, quotas.TableOptions{Editable: true}).Render(ctx, templ_7745c5c3_Buffer)
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
@@ -1397,7 +1397,7 @@ func QuotasFragment(q Quotas) templ.Component {
 					}()
 				}
 				ctx = templ.InitializeContext(ctx)
-				templ_7745c5c3_Err = quotas.Table(q.Rows, true).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = quotas.Table(q.Rows, quotas.TableOptions{Owners: true, Editable: true}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

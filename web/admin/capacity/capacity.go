@@ -28,8 +28,13 @@ type Page struct {
 	Cells   []Cell // by zone and model
 	Rooms   []Room
 	Sizes   []int
-	Trend   []Point // oldest first
-	Since   time.Time
+	Trend   Trend
+}
+
+// Trend is how capacity went, from Since until Until.
+type Trend struct {
+	Points       []Point // oldest first
+	Since, Until time.Time
 }
 
 // Cell is the cards of a model in a zone; Free, Held and Unavailable add up.
@@ -152,89 +157,6 @@ func modelName(ctx context.Context, model string) string {
 	}
 	return model
 }
-
-// Measures of the trend, in units of its drawing.
-const (
-	chartWidth  = 1000
-	chartHeight = 180
-)
-
-// area is one layer of the trend, stacked on those before it.
-type area struct {
-	Kind string // "held", "unavailable", "free"
-	D    string // its outline
-}
-
-// areas stacks held, unavailable and free cards over time.
-func (p Page) areas() []area {
-	top := p.most()
-	if len(p.Trend) == 0 || top == 0 {
-		return nil
-	}
-	layers := []struct {
-		kind string
-		of   func(Point) float64
-	}{
-		{"held", func(x Point) float64 { return x.Held }}, {"unavailable", func(x Point) float64 { return x.Unavailable }},
-		{"free", func(x Point) float64 { return x.Free }},
-	}
-	base := make([]float64, len(p.Trend))
-	var out []area
-	for _, l := range layers {
-		upper := make([]float64, len(p.Trend))
-		for i, x := range p.Trend {
-			upper[i] = base[i] + l.of(x)
-		}
-		out = append(out, area{l.kind, p.outline(base, upper, top)})
-		base = upper
-	}
-	return out
-}
-
-// most is the largest total of the trend.
-func (p Page) most() float64 {
-	most := 0.0
-	for _, x := range p.Trend {
-		most = max(most, x.Free+x.Held+x.Unavailable)
-	}
-	return most
-}
-
-// outline runs along the upper edge and back along the lower one. A single
-// point is drawn as wide as the time since.
-func (p Page) outline(lower, upper []float64, top float64) string {
-	var d strings.Builder
-	at := func(i int, v float64) string { return fmt.Sprintf("%.1f %.1f", p.x(i), chartHeight*(1-v/top)) }
-	d.WriteString("M")
-	for i := range upper {
-		d.WriteString(at(i, upper[i]) + "L")
-	}
-	last := len(upper) - 1
-	fmt.Fprintf(&d, "%d %.1fL%d %.1f", chartWidth, chartHeight*(1-upper[last]/top), chartWidth, chartHeight*(1-lower[last]/top))
-	for i := range slices.Backward(lower) {
-		d.WriteString("L" + at(i, lower[i]))
-	}
-	return d.String() + "Z"
-}
-
-func (p Page) x(i int) float64 {
-	span := p.Now.Sub(p.Since).Seconds()
-	if span <= 0 {
-		return 0
-	}
-	return max(0, min(chartWidth, chartWidth*p.Trend[i].At.Sub(p.Since).Seconds()/span))
-}
-
-// summary says the trend in words.
-func (p Page) summary(ctx context.Context) string {
-	if len(p.Trend) == 0 {
-		return i18n.T(ctx, "capacity.no-trend")
-	}
-	first, last := p.Trend[0], p.Trend[len(p.Trend)-1]
-	return i18n.T(ctx, "capacity.summary", "HeldThen", round(first.Held), "HeldNow", round(last.Held), "FreeThen", round(first.Free), "FreeNow", round(last.Free))
-}
-
-func round(v float64) int { return int(v + 0.5) }
 
 // url leads to the cards of that condition, or to the hosts that keep them back.
 func (r Reason) url(c Cell) string {

@@ -95,7 +95,7 @@ func (l List) tabs(ctx context.Context) []components.Tab {
 			states = append(states, s)
 		}
 	}
-	return l.Listing.Tabs(states, func(state string) string {
+	return l.Tabs(states, func(state string) string {
 		if state == "" {
 			return i18n.T(ctx, "list.all")
 		}

@@ -60,7 +60,7 @@ func (l List) frame(ctx context.Context) components.ListFrame {
 		return i18n.T(ctx, "hosts.state."+state)
 	}
 	return components.ListFrame{
-		Listing: l.Listing, Label: i18n.T(ctx, "nav.hosts"), Tabs: l.Listing.Tabs(States, label, l.Count),
+		Listing: l.Listing, Label: i18n.T(ctx, "nav.hosts"), Tabs: l.Tabs(States, label, l.Count),
 		Icon: components.IconHost, Empty: i18n.T(ctx, "hosts.none"), Hint: i18n.T(ctx, "hosts.none-text"),
 		Bar: components.FilterBar{
 			ID: "hosts", Action: urls.AdminHosts, Text: l.Query.Text, Keep: l.Kept("region", "zone", "model", "version"),

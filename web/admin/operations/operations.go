@@ -49,7 +49,7 @@ func (l List) frame(ctx context.Context) components.ListFrame {
 		return i18n.T(ctx, "operations.state."+state)
 	}
 	return components.ListFrame{
-		Listing: l.Listing, Label: i18n.T(ctx, "nav.operations"), Tabs: l.Listing.Tabs(States, label, l.Count),
+		Listing: l.Listing, Label: i18n.T(ctx, "nav.operations"), Tabs: l.Tabs(States, label, l.Count),
 		Icon: components.IconRestart, Empty: i18n.T(ctx, "operations.none"), Hint: i18n.T(ctx, "operations.none-text"),
 		Bar: components.FilterBar{
 			ID: "operations", Action: urls.AdminOperations, Text: l.Query.Text, Hint: i18n.T(ctx, "operations.search"), Keep: l.Kept("zone"),
