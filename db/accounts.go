@@ -35,9 +35,9 @@ type AccountFilter struct {
 
 // accountSorts are the orders of the list of accounts; by name without one.
 var accountSorts = sorts{
-	"":        {[]string{"lower(a.name)"}, false},
-	"name":    {[]string{"lower(a.name)"}, false},
-	"created": {[]string{"a.created_at"}, false},
+	"":        {by: []string{"lower(a.name)"}},
+	"name":    {by: []string{"lower(a.name)"}},
+	"created": {by: []string{"a.created_at"}},
 }
 
 func (f AccountFilter) where() *conditions {
@@ -62,7 +62,7 @@ const accountCounts = `,
 // ListAccounts gives one page, by name unless sorted otherwise.
 func (s Store) ListAccounts(ctx context.Context, f AccountFilter) ([]AccountRow, error) {
 	w := f.where()
-	order := w.page("a", "accounts", accountSorts.find(f.Sort), string(f.After))
+	order := w.page("a", "accounts a", accountSorts.find(f.Sort), string(f.After))
 	var rows []AccountRow
 	err := s.all(ctx, &rows, "list accounts", `select `+accountColumns+accountCounts+` from accounts a`+w.sql()+order+w.limit(f.Limit), w.args...)
 	return rows, err

@@ -39,12 +39,13 @@ func (w *conditions) sql() string {
 type sorting struct {
 	by         []string
 	descending bool
+	joined     bool // by[0] is another table's: the index of that one is to be used too
 }
 
 // page narrows to what comes after a row and gives the order. Rows are found
 // by an index on the sorted columns, so a late page costs what the first does.
-// Expressions name the table by its alias.
-func (w *conditions) page(alias, table string, s sorting, after string) string {
+// Expressions name tables by their aliases in from; the first is the rows'.
+func (w *conditions) page(alias, from string, s sorting, after string) string {
 	compare, direction := ">", ""
 	if s.descending {
 		compare, direction = "<", " desc"
@@ -52,7 +53,10 @@ func (w *conditions) page(alias, table string, s sorting, after string) string {
 	columns := append(slices.Clone(s.by), alias+".id")
 	if after != "" {
 		list := strings.Join(columns, ", ")
-		w.add(fmt.Sprintf("(%s) %s (select %s from %s where id = ?)", list, compare, strings.ReplaceAll(list, alias+".", ""), table), after)
+		w.add(fmt.Sprintf("(%s) %s (select %s from %s where %s.id = ?)", list, compare, list, from, alias), after)
+	}
+	if after != "" && s.joined {
+		w.add(fmt.Sprintf("%s %s= (select %s from %s where %s.id = ?)", s.by[0], compare, s.by[0], from, alias), after)
 	}
 	return " order by " + strings.Join(columns, direction+", ") + direction
 }

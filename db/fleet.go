@@ -140,7 +140,7 @@ type AgentRow struct {
 // ListAgents gives one page, oldest first.
 func (s Store) ListAgents(ctx context.Context, f AgentFilter) ([]AgentRow, error) {
 	w := f.where()
-	order := w.page("a", "agents", sorting{by: []string{"a.created_at"}}, string(f.After))
+	order := w.page("a", "agents a", sorting{by: []string{"a.created_at"}}, string(f.After))
 	var rows []AgentRow
 	err := s.all(ctx, &rows, "list agents", `
 		select `+agentColumns+`, (select count(*) from hosts h where h.agent_id = a.id) as hosts,

@@ -215,12 +215,12 @@ type GPUFilter struct {
 
 // gpuSorts are the orders of a list of GPUs; newest first without one.
 var gpuSorts = sorts{
-	"":        {[]string{"g.created_at"}, true},
-	"created": {[]string{"g.created_at"}, false},
-	"name":    {[]string{"lower(g.name)"}, false},
-	"state":   {[]string{"g.state"}, false},
-	"model":   {[]string{"g.model_id"}, false},
-	"zone":    {[]string{"g.zone_id"}, false},
+	"":        {by: []string{"g.created_at"}, descending: true},
+	"created": {by: []string{"g.created_at"}},
+	"name":    {by: []string{"lower(g.name)"}},
+	"state":   {by: []string{"g.state"}},
+	"model":   {by: []string{"g.model_id"}},
+	"zone":    {by: []string{"g.zone_id"}},
 }
 
 func (f GPUFilter) where() *conditions {
@@ -242,7 +242,7 @@ func (f GPUFilter) where() *conditions {
 // ListGPUs gives one page, newest first unless sorted otherwise.
 func (s Store) ListGPUs(ctx context.Context, f GPUFilter) ([]GPU, error) {
 	w := f.where()
-	order := w.page("g", "gpus", gpuSorts.find(f.Sort), string(f.After))
+	order := w.page("g", "gpus g", gpuSorts.find(f.Sort), string(f.After))
 	var gpus []GPU
 	err := s.all(ctx, &gpus, "list GPUs", `select`+gpuColumns+gpuTables+w.sql()+order+w.limit(f.Limit), w.args...)
 	return gpus, err

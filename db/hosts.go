@@ -114,10 +114,13 @@ type HostFilter struct {
 
 // hostSorts are the orders of the list of hosts; by name without one.
 var hostSorts = sorts{
-	"":        {[]string{"lower(h.name)"}, false},
-	"name":    {[]string{"lower(h.name)"}, false},
-	"zone":    {[]string{"h.zone_id", "lower(h.name)"}, false},
-	"created": {[]string{"h.created_at"}, false},
+	"":        {by: []string{"lower(h.name)"}},
+	"name":    {by: []string{"lower(h.name)"}},
+	"zone":    {by: []string{"h.zone_id", "lower(h.name)"}},
+	"created": {by: []string{"h.created_at"}},
+	"mode":    {by: []string{"h.mode", "lower(h.name)"}},
+	"ready":   {by: []string{"h.ready", "lower(h.name)"}},
+	"version": {by: []string{"h.version", "lower(h.name)"}},
 }
 
 // silent is what makes a host one that no report vouches for.
@@ -154,7 +157,7 @@ type HostRow struct {
 // ListHosts gives one page, by name unless sorted otherwise.
 func (s Store) ListHosts(ctx context.Context, f HostFilter) ([]HostRow, error) {
 	w := f.where()
-	order := w.page("h", "hosts", hostSorts.find(f.Sort), string(f.After))
+	order := w.page("h", "hosts h", hostSorts.find(f.Sort), string(f.After))
 	var rows []HostRow
 	err := s.all(ctx, &rows, "list hosts", `
 		select `+hostColumns+`, n.cards, n.free, n.held,

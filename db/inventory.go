@@ -149,12 +149,14 @@ type CardFilter struct {
 
 // cardSorts are the orders of the list of cards; newest first without one.
 var cardSorts = sorts{
-	"":        {[]string{"c.created_at"}, true},
-	"created": {[]string{"c.created_at"}, false},
-	"serial":  {[]string{"c.serial"}, false},
-	"model":   {[]string{"coalesce(c.model_id, '')"}, false},
-	"zone":    {[]string{"c.zone_id"}, false},
-	"state":   {[]string{"c.status"}, false},
+	"":        {by: []string{"c.created_at"}, descending: true},
+	"created": {by: []string{"c.created_at"}},
+	"serial":  {by: []string{"c.serial"}},
+	"model":   {by: []string{"coalesce(c.model_id, '')"}},
+	"zone":    {by: []string{"c.zone_id"}},
+	"state":   {by: []string{"c.status"}},
+	"driver":  {by: []string{"c.driver"}},
+	"host":    {by: []string{"lower(h.name)"}, joined: true},
 }
 
 // ModelUnknown is the filter for cards that the catalogue has no model of.
@@ -220,7 +222,7 @@ const cardRowTables = `
 // ListCards gives one page, newest first unless sorted otherwise.
 func (s Store) ListCards(ctx context.Context, f CardFilter) ([]CardRow, error) {
 	w := f.where()
-	order := w.page("c", "cards", cardSorts.find(f.Sort), string(f.After))
+	order := w.page("c", "cards c join hosts h on h.id = c.host_id", cardSorts.find(f.Sort), string(f.After))
 	var rows []CardRow
 	err := s.all(ctx, &rows, "list cards", `
 		select`+cardRowColumns+` from (select c.* from cards c join hosts h on h.id = c.host_id`+w.sql()+order+w.limit(f.Limit)+`) c`+

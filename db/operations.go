@@ -123,8 +123,8 @@ type OperationFilter struct {
 
 // operationSorts are the orders of the list of operations; newest first without one.
 var operationSorts = sorts{
-	"":        {[]string{"o.created_at"}, true},
-	"created": {[]string{"o.created_at"}, false},
+	"":        {by: []string{"o.created_at"}, descending: true},
+	"created": {by: []string{"o.created_at"}},
 }
 
 func (f OperationFilter) where() *conditions {
@@ -156,7 +156,7 @@ type OperationRow struct {
 // ListOperations gives one page of all accounts' operations.
 func (s Store) ListOperations(ctx context.Context, f OperationFilter) ([]OperationRow, error) {
 	w := f.where()
-	order := w.page("o", "operations", operationSorts.find(f.Sort), string(f.After))
+	order := w.page("o", "operations o", operationSorts.find(f.Sort), string(f.After))
 	var rows []OperationRow
 	err := s.all(ctx, &rows, "list operations", `
 		select `+operationColumns+`, a.name as account_name, v.host_id, h.name as host_name, v.zone_id, v.power, v.problem

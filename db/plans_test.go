@@ -141,7 +141,7 @@ func lists(t *testing.T, s db.Store) map[string]func() error {
 			return err
 		}
 	}
-	for _, sort := range []string{"", "created", "serial", "-serial", "model", "zone", "state", "-state"} {
+	for _, sort := range []string{"", "created", "serial", "-serial", "model", "zone", "state", "-state", "driver", "-driver", "host", "-host"} {
 		cards("sorted by "+sort, db.CardFilter{Sort: sort})
 		cards("late, sorted by "+sort, db.CardFilter{Sort: sort, After: "card-10010000"})
 	}
@@ -157,7 +157,7 @@ func lists(t *testing.T, s db.Store) map[string]func() error {
 	all["cards of a host"] = func() error { _, err := s.HostCards(ctx, "host-10000010"); return err }
 	all["holders"] = func() error { _, err := s.Holdings(ctx, "card-10000010", page); return err }
 	for name, f := range map[string]db.HostFilter{
-		"all": {}, "late": {After: "host-10000100"}, "by zone": {Sort: "zone"}, "of a text": {Text: "gpu-99"}, "of a model": {Model: "nvidia-h100"},
+		"all": {}, "late": {After: "host-10000100"}, "by zone": {Sort: "zone"}, "by mode": {Sort: "-mode"}, "by readiness": {Sort: "ready"}, "by agent": {Sort: "version"}, "of a text": {Text: "gpu-99"}, "of a model": {Model: "nvidia-h100"},
 		"of a zone": {Zone: "hikube-1"}, "drained": {State: "draining"}, "silent": {State: "silent"}, "not ready": {State: "not-ready"},
 	} {
 		f.Limit = page

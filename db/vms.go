@@ -140,12 +140,12 @@ type VMFilter struct {
 
 // vmSorts are the orders of a list of VMs; newest first without one.
 var vmSorts = sorts{
-	"":        {[]string{"v.created_at"}, true},
-	"created": {[]string{"v.created_at"}, false},
-	"name":    {[]string{"lower(v.name)"}, false},
-	"power":   {[]string{"v.power"}, false},
-	"type":    {[]string{"v.type"}, false},
-	"zone":    {[]string{"v.zone_id"}, false},
+	"":        {by: []string{"v.created_at"}, descending: true},
+	"created": {by: []string{"v.created_at"}},
+	"name":    {by: []string{"lower(v.name)"}},
+	"power":   {by: []string{"v.power"}},
+	"type":    {by: []string{"v.type"}},
+	"zone":    {by: []string{"v.zone_id"}},
 }
 
 func (f VMFilter) where() *conditions {
@@ -164,7 +164,7 @@ func (f VMFilter) where() *conditions {
 // ListVMs gives one page, newest first unless sorted otherwise.
 func (s Store) ListVMs(ctx context.Context, f VMFilter) ([]VM, error) {
 	w := f.where()
-	order := w.page("v", "vms", vmSorts.find(f.Sort), string(f.After))
+	order := w.page("v", "vms v", vmSorts.find(f.Sort), string(f.After))
 	var vms []VM
 	err := s.all(ctx, &vms, "list VMs", `select`+vmColumns+vmTables+w.sql()+order+w.limit(f.Limit), w.args...)
 	return vms, err

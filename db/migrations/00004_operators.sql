@@ -14,6 +14,9 @@ alter table hosts
 create index hosts_falling_silent on hosts (confirmed_until) where silent_since is null;
 create index hosts_by_name on hosts (lower(name), id);
 create index hosts_by_zone on hosts (zone_id, lower(name), id);
+create index hosts_by_mode on hosts (mode, lower(name), id);
+create index hosts_by_readiness on hosts (ready, lower(name), id);
+create index hosts_by_version on hosts (version, lower(name), id);
 create index hosts_by_text on hosts using gin (lower(name || ' ' || id) gin_trgm_ops);
 create index hosts_leaving on hosts (id) where mode <> 'accepting';
 create index hosts_unready on hosts (lower(name), id) where not ready;
@@ -44,6 +47,7 @@ create index cards_by_zone on cards (zone_id, created_at, id);
 create index cards_by_model on cards (model_id, created_at, id);
 create index cards_by_status on cards (status, id);
 create index cards_by_serial on cards (serial, id);
+create index cards_by_driver on cards (driver, id);
 create index cards_by_place on cards (zone_id, id);
 create index cards_by_name on cards (coalesce(model_id, ''), id);
 create index cards_by_text on cards using gin

@@ -107,11 +107,11 @@ func (l List) columns(ctx context.Context) []components.Column {
 	return []components.Column{
 		l.Sortable(components.Column{Label: i18n.T(ctx, "field.model")}, "model"),
 		l.Sortable(components.Column{Label: i18n.T(ctx, "cards.serial")}, "serial"),
-		{Label: i18n.T(ctx, "field.host")},
+		l.Sortable(components.Column{Label: i18n.T(ctx, "field.host")}, "host"),
 		l.Sortable(components.Column{Label: i18n.T(ctx, "field.zone")}, "zone"),
 		l.Sortable(components.Column{Label: i18n.T(ctx, "cards.condition")}, "state"),
 		{Label: i18n.T(ctx, "hosts.holder")},
-		{Label: i18n.T(ctx, "hosts.driver")},
+		l.Sortable(components.Column{Label: i18n.T(ctx, "hosts.driver")}, "driver"),
 	}
 }
 

@@ -78,11 +78,11 @@ func (l List) columns(ctx context.Context) []components.Column {
 	return []components.Column{
 		l.Sortable(components.Column{Label: i18n.T(ctx, "field.name")}, "name"),
 		l.Sortable(components.Column{Label: i18n.T(ctx, "field.zone")}, "zone"),
-		{Label: i18n.T(ctx, "field.mode")},
-		{Label: i18n.T(ctx, "hosts.readiness")},
+		l.Sortable(components.Column{Label: i18n.T(ctx, "field.mode")}, "mode"),
+		l.Sortable(components.Column{Label: i18n.T(ctx, "hosts.readiness")}, "ready"),
 		{Label: i18n.T(ctx, "nav.cards")},
 		{Label: i18n.T(ctx, "nav.vms"), Numeric: true},
-		{Label: i18n.T(ctx, "hosts.agent")},
+		l.Sortable(components.Column{Label: i18n.T(ctx, "hosts.agent")}, "version"),
 	}
 }
 
