@@ -270,10 +270,11 @@ func (s Store) CountGPUs(ctx context.Context, f GPUFilter) ([]GPUCount, error) {
 
 // QuotaUse is how many open GPUs an account has of what it may have.
 type QuotaUse struct {
-	Region string `db:"region_id"`
-	Model  string `db:"model_id"`
-	Max    *int   `db:"max"` // nil: unlimited
-	Used   int    `db:"used"`
+	Region  string `db:"region_id"`
+	Model   string `db:"model_id"`
+	Max     *int   `db:"max"` // nil: unlimited
+	Used    int    `db:"used"`
+	BuiltIn int    `db:"built_in"` // of those used: come and gone with VMs
 }
 
 // Free reports whether one more fits.
@@ -296,7 +297,7 @@ func (s Store) QuotaUse(ctx context.Context, account services.AccountID, region,
 func (s Store) QuotaUses(ctx context.Context, account services.AccountID) ([]QuotaUse, error) {
 	var uses []QuotaUse
 	err := s.all(ctx, &uses, "list quotas", `
-		select q.region_id, q.model_id, q.max, count(g.id) as used
+		select q.region_id, q.model_id, q.max, count(g.id) as used, count(g.id) filter (where g.kind = 'built-in') as built_in
 		from quotas q
 		left join gpus g on g.account_id = q.account_id and g.region_id = q.region_id and g.model_id = q.model_id and g.released_at is null
 		where q.account_id = $1

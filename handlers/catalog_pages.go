@@ -80,12 +80,25 @@ func (h catalogPages) models(r *request) ([]catalogue.Model, error) {
 	}
 	models := make([]catalogue.Model, 0, len(c.Models))
 	for _, m := range c.Models {
+		held, builtIn := heldOf(uses, m.ID)
 		models = append(models, catalogue.Model{
+			Held: held, BuiltIn: builtIn,
 			ID: m.ID, Architecture: m.Architecture, Memory: m.Memory, VRAMMiB: m.VRAMMiB, INT8TOPS: m.INT8TOPS, UseCases: m.UseCases,
 			ResourceName: m.ResourceName, DriverBranch: m.DriverBranch, Offers: offersOf(c, uses, m.ID), Types: typesWith(c.Types, m.ID),
 		})
 	}
 	return models, nil
+}
+
+// heldOf counts an account's GPUs of a model in all regions.
+func heldOf(uses []compute.QuotaUse, model string) (flexible, builtIn int) {
+	for _, q := range uses {
+		if q.Model == model {
+			flexible += q.Used - q.BuiltIn
+			builtIn += q.BuiltIn
+		}
+	}
+	return flexible, builtIn
 }
 
 func offersOf(c compute.Catalogue, uses []compute.QuotaUse, model string) []catalogue.Offer {
@@ -95,7 +108,7 @@ func offersOf(c compute.Catalogue, uses []compute.QuotaUse, model string) []cata
 			continue
 		}
 		offer := catalogue.Offer{
-			Region: o.Region, MaxVCores: o.MaxVCores, MaxMemoryMiB: o.MaxMemoryMiB, Generations: o.Generations, Max: new(int),
+			Region: o.Region, MaxVCores: o.MaxVCores, MaxMemoryMiB: o.MaxMemoryMiB, Generations: o.Generations, HourlyPrice: o.HourlyPrice, Max: new(int),
 		}
 		for _, a := range c.Availability {
 			if a.Model == model && a.Region == o.Region {
@@ -116,7 +129,7 @@ func typesWith(types catalog.Types, model string) []catalogue.Type {
 	var with []catalogue.Type
 	for _, t := range types {
 		if t.GPUModel == model {
-			with = append(with, catalogue.Type{Name: t.Name, VCores: t.VCores, MemoryMiB: t.MemoryMiB, GPUs: t.GPUCount})
+			with = append(with, catalogue.Type{Name: t.Name, VCores: t.VCores, MemoryMiB: t.MemoryMiB, GPUs: t.GPUCount, HourlyPrice: t.HourlyPrice})
 		}
 	}
 	return with

@@ -59,7 +59,7 @@ func problemOf(p *agentapi.Problem) *gpus.Problem {
 }
 
 func limitsOf(o catalog.Offer) gpus.Limits {
-	return gpus.Limits{MaxVCores: o.MaxVCores, MaxMemoryMiB: o.MaxMemoryMiB, Generations: o.Generations}
+	return gpus.Limits{MaxVCores: o.MaxVCores, MaxMemoryMiB: o.MaxMemoryMiB, Generations: o.Generations, HourlyPrice: o.HourlyPrice}
 }
 
 // quotaOf finds the quota of a model in a region. Where none was set nothing

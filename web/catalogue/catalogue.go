@@ -48,6 +48,8 @@ type Model struct {
 	DriverBranch string // the oldest NVIDIA branch that knows it; empty: unknown
 	Offers       []Offer
 	Types        []Type // inference types that have it built in
+	Held         int    // flexible GPUs of it that the account has, in all regions
+	BuiltIn      int    // those that its VMs brought along
 }
 
 // Flexible reports whether it can be allocated and attached.
@@ -60,21 +62,13 @@ func (m Model) FreeNow() bool {
 	})
 }
 
-// Held counts the GPUs of it that the account has, in all regions.
-func (m Model) Held() int {
-	n := 0
-	for _, o := range m.Offers {
-		n += o.Used
-	}
-	return n
-}
-
 // Offer is the model as flexible GPU in a region. Zero limits do not bind.
 type Offer struct {
 	Region       string
 	MaxVCores    int
 	MaxMemoryMiB int
 	Generations  []string // empty: any
+	HourlyPrice  string   // in euros, "2.5000"; empty: none is named
 	Zones        []Zone
 	Used         int  // GPUs of it that the account has there
 	Max          *int // its quota; nil: unlimited
@@ -92,6 +86,8 @@ type Type struct {
 	VCores    int
 	MemoryMiB int
 	GPUs      int
+
+	HourlyPrice string // as an offer's
 }
 
 func (l List) region() components.Region {

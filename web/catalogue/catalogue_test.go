@@ -23,7 +23,7 @@ func h100() catalogue.Model {
 		UseCases: []string{"llm", "something <of> ours"}, ResourceName: "nvidia.com/H100_94GB", DriverBranch: "525",
 		Offers: []catalogue.Offer{
 			{
-				Region: "eu-west-2", MaxVCores: 32, MaxMemoryMiB: 256 << 10, Generations: []string{"v7"}, Used: 2, Max: new(8),
+				Region: "eu-west-2", MaxVCores: 32, MaxMemoryMiB: 256 << 10, Generations: []string{"v7"}, HourlyPrice: "1.2500", Used: 2, Max: new(8),
 				Zones: []catalogue.Zone{{ID: "eu-west-2a", Free: true}, {ID: "eu-west-2b"}},
 			},
 			{Region: "hikube", Zones: []catalogue.Zone{{ID: "hikube-1"}}},
@@ -188,8 +188,8 @@ func TestModelsStandSideBySide(t *testing.T) {
 		"Architecture": {"Hopper", "Hopper"}, "Memory": {"80 GB HBM3", "–"}, "Usable memory": {"80,000 MiB", "–"}, "INT8": {"1,979 TOPS", "–"},
 		"Good for": {"large language models, something <of> ours", "–"}, "Kubernetes resource": {"nvidia.com/H100_94GB", "–"},
 		"vCores at most": {"eu-west-2 32hikube no limit", "–"}, "Memory at most": {"eu-west-2 256 GiBhikube no limit", "–"},
-		"CPU generations": {"eu-west-2 v7hikube any", "–"},
-		"Availability":    {"eu-west-2a free noweu-west-2b none freehikube-1 none free", ""},
+		"CPU generations": {"eu-west-2 v7hikube any", "–"}, "Price": {"eu-west-2 €1.25 an hourhikube –", "–"},
+		"Availability": {"eu-west-2a free noweu-west-2b none freehikube-1 none free", ""},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
@@ -222,7 +222,7 @@ func TestAModelsPageTellsLimitsQuotaAndTypes(t *testing.T) {
 		region, _ := row.Attr("data-region")
 		got[region] = webtest.Text(row.Find("td.is-number")) + " | " + webtest.Text(row.Find("td").Last())
 	}
-	want := map[string]string{"eu-west-2": "32256 GiB | 2 of 8 used", "hikube": "no limitno limit | 0 used, unlimited"}
+	want := map[string]string{"eu-west-2": "32256 GiB€1.25 an hour | 2 of 8 used", "hikube": "no limitno limit– | 0 used, unlimited"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}

@@ -65,6 +65,7 @@ func rows(ctx context.Context) []line {
 		{i18n.T(ctx, "catalog.max-vcores"), perRegion(func(o Offer) string { return o.vcores(ctx) })},
 		{i18n.T(ctx, "catalog.max-memory"), perRegion(func(o Offer) string { return o.memory(ctx) })},
 		{i18n.T(ctx, "catalog.generations"), perRegion(func(o Offer) string { return o.generations(ctx) })},
+		{i18n.T(ctx, "catalog.price"), perRegion(func(o Offer) string { return orUnknown(i18n.Euros(ctx, o.HourlyPrice)) })},
 		{i18n.T(ctx, "catalog.resource"), one(func(m Model) string { return m.ResourceName })},
 	}
 }

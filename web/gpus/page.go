@@ -51,11 +51,13 @@ func (g GPU) Released() bool { return !g.ReleasedAt.IsZero() }
 // BuiltIn reports whether it comes and goes with its VM.
 func (g GPU) BuiltIn() bool { return g.Kind == services.GPUBuiltIn }
 
-// Limits are those of the GPU's model in its region. Zero does not bind.
+// Limits are those of the GPU's model in its region, and what it costs there.
+// Zero does not bind.
 type Limits struct {
 	MaxVCores    int
 	MaxMemoryMiB int
 	Generations  []string
+	HourlyPrice  string // in euros, "2.5000"; empty: none is named
 }
 
 // Quota is how many GPUs of a model the account has in a region.

@@ -25,6 +25,20 @@ func GiB(ctx context.Context, mib int) string {
 	return T(ctx, "unit.gib", "Size", n)
 }
 
+// Euros writes a price by the hour, "2.5000" as in the books, with the decimals
+// that matter; empty: none is named, and what can't be read is written as it is.
+func Euros(ctx context.Context, hourly string) string {
+	if hourly == "" {
+		return ""
+	}
+	v, err := strconv.ParseFloat(hourly, 64)
+	if err != nil {
+		return hourly
+	}
+	n := printers[From(ctx)].Sprint(number.Decimal(v, number.MinFractionDigits(2), number.MaxFractionDigits(4)))
+	return T(ctx, "unit.euros-an-hour", "Price", n)
+}
+
 // Percent writes part of whole as a whole percentage; of nothing it is 0.
 func Percent(ctx context.Context, part, whole int) string {
 	if whole == 0 {

@@ -51,6 +51,9 @@ func (f typeFields) namedOptions(ctx context.Context) []components.Option {
 		if n.Type.Inference() {
 			detail += " · " + models(ctx, n.Type)
 		}
+		if price := i18n.Euros(ctx, n.Type.HourlyPrice); price != "" {
+			detail += " · " + price
+		}
 		options = append(options, components.Option{
 			Value: n.Type.Name, Label: n.Type.Name, Detail: detail, Selected: n.Type.Name == f.choice.Named,
 			Reason: components.Reasons(ctx, n.Reasons),

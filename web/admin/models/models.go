@@ -155,14 +155,6 @@ func mono(f components.Field) components.Field {
 	return f
 }
 
-func price(ctx context.Context, text string) string {
-	if text == "" {
-		return "–"
-	}
-	text = strings.TrimRight(strings.TrimRight(text, "0"), ".")
-	return i18n.T(ctx, "models.price", "Price", text)
-}
-
 func dash(text string) string {
 	if text == "" {
 		return "–"

@@ -350,9 +350,9 @@ func IndexView(x Index) templ.Component {
 						}
 						if o.HourlyPrice != "" {
 							var templ_7745c5c3_Var21 string
-							templ_7745c5c3_Var21, templ_7745c5c3_Err = templ.JoinStringErrs(price(ctx, o.HourlyPrice))
+							templ_7745c5c3_Var21, templ_7745c5c3_Err = templ.JoinStringErrs(i18n.Euros(ctx, o.HourlyPrice))
 							if templ_7745c5c3_Err != nil {
-								return templ.Error{Err: templ_7745c5c3_Err, FileName: `admin/models/models.templ`, Line: 60, Col: 42}
+								return templ.Error{Err: templ_7745c5c3_Err, FileName: `admin/models/models.templ`, Line: 60, Col: 47}
 							}
 							_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var21))
 							if templ_7745c5c3_Err != nil {
@@ -575,9 +575,9 @@ func IndexView(x Index) templ.Component {
 						return templ_7745c5c3_Err
 					}
 					var templ_7745c5c3_Var35 string
-					templ_7745c5c3_Var35, templ_7745c5c3_Err = templ.JoinStringErrs(price(ctx, t.HourlyPrice))
+					templ_7745c5c3_Var35, templ_7745c5c3_Err = templ.JoinStringErrs(dash(i18n.Euros(ctx, t.HourlyPrice)))
 					if templ_7745c5c3_Err != nil {
-						return templ.Error{Err: templ_7745c5c3_Err, FileName: `admin/models/models.templ`, Line: 94, Col: 114}
+						return templ.Error{Err: templ_7745c5c3_Err, FileName: `admin/models/models.templ`, Line: 94, Col: 125}
 					}
 					_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var35))
 					if templ_7745c5c3_Err != nil {
