@@ -64,19 +64,39 @@ func identity(host services.HostID, c agentapi.CardReport) string {
 
 func (t *taking) hostCards(ctx context.Context, h agentapi.HostReport, known map[string]db.Card) error {
 	host := t.ids[h.Name]
+	var found []db.Card
 	for _, c := range h.Cards {
 		row, ok := known[identity(host, c)]
-		if !ok {
-			if err := t.newCard(ctx, h.Name, c); err != nil {
-				return err
-			}
-			continue
+		var err error
+		if ok {
+			err = t.seenCard(ctx, h.Name, row, c)
+		} else if row, err = t.newCard(ctx, h.Name, c); err == nil {
+			found = append(found, row)
 		}
-		if err := t.seenCard(ctx, h.Name, row, c); err != nil {
+		if err != nil {
 			return err
 		}
 	}
-	return nil
+	return t.add(ctx, found)
+}
+
+// add writes the cards that were not known before, together: a host comes with
+// all of its own.
+func (t *taking) add(ctx context.Context, found []db.Card) error {
+	if len(found) == 0 {
+		return nil
+	}
+	return t.db.Tx(ctx, func(tx *db.Tx) error {
+		for _, row := range found {
+			if err := tx.InsertCard(ctx, row); err != nil {
+				return err
+			}
+			if err := t.event(ctx, tx, "card.found", row); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
 // missingCards flags the cards that a full report of their host does not list.
@@ -97,16 +117,16 @@ func (t *taking) missingCards(ctx context.Context, h agentapi.HostReport, known 
 	return nil
 }
 
-// newCard adds a card at its first sight. One of unknown model is kept for an
-// operator to look at.
-func (t *taking) newCard(ctx context.Context, hostName string, c agentapi.CardReport) error {
+// newCard describes a card at its first sight. One of unknown model is kept for
+// an operator to look at.
+func (t *taking) newCard(ctx context.Context, hostName string, c agentapi.CardReport) (db.Card, error) {
 	id, err := services.NewID[services.CardID](t.random)
 	if err != nil {
-		return err
+		return db.Card{}, err
 	}
 	model, ok, err := t.db.ModelOf(ctx, c.VendorID, c.DeviceID)
 	if err != nil {
-		return err
+		return db.Card{}, err
 	}
 	row := db.Card{
 		ID: id, Identity: identity(t.ids[hostName], c), Key: c.Key, Host: t.ids[hostName], Zone: t.agent.Zone, Model: model,
@@ -120,15 +140,8 @@ func (t *taking) newCard(ctx context.Context, hostName string, c agentapi.CardRe
 	case len(t.seen[row.Identity]) > 1:
 		row.Condition, row.ConditionReason = services.CardNeedsReview, "seen at once on "+strings.Join(t.seen[row.Identity], " and ")
 	}
-	if err := place(&row, c); err != nil {
-		return err
-	}
-	return t.db.Tx(ctx, func(tx *db.Tx) error {
-		if err := tx.InsertCard(ctx, row); err != nil {
-			return err
-		}
-		return t.event(ctx, tx, "card.found", row)
-	})
+	err = place(&row, c)
+	return row, err
 }
 
 // place writes where and how a card was seen.
