@@ -210,7 +210,7 @@ func foreign(other *agent) agentapi.HostReport {
 // actions is how many actions one run draws.
 const actions = 40
 
-// Whatever tenants, guests and agents do, in whatever order and side by side,
+// Whatever tenants, operators, guests and agents do, in whatever order and side by side,
 // the books stay right; and when all is quiet nothing waits for ever.
 func TestBooksStayRight(t *testing.T) {
 	if os.Getenv("RAPID_CHECKS") == "" {
@@ -228,7 +228,11 @@ func TestBooksStayRight(t *testing.T) {
 			beside := rapid.IntRange(1, 3).Draw(rt, fmt.Sprintf("beside %d", i))
 			batch := make([]action, 0, beside)
 			for range beside {
-				batch = append(batch, draw(rt, ctx, w, i))
+				choose := draw
+				if rapid.IntRange(0, 6).Draw(rt, fmt.Sprintf("operator %d", i)) == 0 {
+					choose = drawOperator
+				}
+				batch = append(batch, choose(rt, ctx, w, i))
 				i++
 			}
 			together(ctx, rt, w, batch)
@@ -237,8 +241,10 @@ func TestBooksStayRight(t *testing.T) {
 		w.settle(ctx, rt)
 		must(rt, w.compute.Reconcile(ctx))
 		w.settle(ctx, rt)
+		w.reopen(ctx, rt)
 		w.check(ctx, rt)
 		w.quiet(ctx, rt)
+		w.restored(ctx, rt)
 	})
 }
 
