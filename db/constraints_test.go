@@ -119,7 +119,7 @@ var operators = map[string]refusal{
 		`insert into holdings (card_id, gpu_id, account_id) select card_id, gpu_id, account_id from holdings where ended_at is null`},
 	"two tokens of one number": {"enrolment_tokens_id", `
 		insert into enrolment_tokens (token_hash, zone_id, created_at, expires_at, id) overriding system value
-		select hash, 'eu-west-2a', now(), now(), 1000 from unnest(array['a', 'b']::bytea[]) hash`},
+		select hash, 'eu-west-2a', '2026-01-01', '2026-01-02', 1000 from unnest(array['a', 'b']::bytea[]) hash`},
 	"a limit below none":       {"limits_max_check", `insert into limits values ('acc-00000001', 'eu-west-2', 'vms', -1)`},
 	"a limit of nothing known": {"limits_resource_check", `insert into limits values ('acc-00000001', 'eu-west-2', 'disks', 1)`},
 	"an offer that pays":       {"offers_hourly_price_check", `update offers set hourly_price = -0.01`},

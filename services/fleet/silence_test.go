@@ -26,7 +26,7 @@ func (w *world) told() string {
 func TestAHostThatFallsSilentIsToldOnceAndSoIsItsReturn(t *testing.T) {
 	w := newWorld(t)
 	a := w.agent()
-	a.report(hostOf("one", "s1"), hostOf("two", "s2"))
+	a.report(hostOf("one", "s1"))
 	w.must(w.fleet.NoteSilence(t.Context()))
 	silence := func() {
 		t.Helper()
@@ -43,9 +43,9 @@ func TestAHostThatFallsSilentIsToldOnceAndSoIsItsReturn(t *testing.T) {
 	for range 3 {
 		w.must(w.fleet.NoteSilence(t.Context()))
 	}
-	a.report(hostOf("one", "s1"), hostOf("two", "s2"))
-	a.report(hostOf("one", "s1"), hostOf("two", "s2"))
-	if got, want := w.told(), "host.enrolled host.enrolled host.silent host.back"; got != want {
+	a.report(hostOf("one", "s1"))
+	a.report(hostOf("one", "s1"))
+	if got, want := w.told(), "host.enrolled host.silent host.back"; got != want {
 		t.Errorf("told: %q, want %q", got, want)
 	}
 	silence()

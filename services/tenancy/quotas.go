@@ -167,11 +167,10 @@ func (s *Service) checkQuota(ctx context.Context, in NewQuota) (limit *int, brok
 }
 
 func (s *Service) knownAccount(ctx context.Context, text string) (bool, error) {
-	id, malformed := services.ParseID[services.AccountID](text)
-	if malformed != nil {
-		return false, nil
+	id, err := services.ParseID[services.AccountID](text)
+	if err == nil {
+		_, err = s.db.AccountRow(ctx, id)
 	}
-	_, err := s.db.AccountRow(ctx, id)
 	if services.KindOf(err) == services.KindNotFound {
 		return false, nil
 	}
