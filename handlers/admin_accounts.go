@@ -96,19 +96,14 @@ func (h accountPages) open(r *request) error {
 	}
 	asked := accounts.Opening{Name: f.Get("name"), Email: f.text("email")}
 	id, err := h.accounts.OpenAccount(r.ctx(), r.actor(), asked.Name, asked.Email)
-	if err == nil {
-		return r.seeOther(urls.AdminAccount(id))
-	}
-	status, broken, ok := refusal(err)
-	if !ok {
-		return err
-	}
-	l, err := h.buildList(r, accountQuery(fleetQuery(r.referred(urls.AdminAccounts))))
-	if err != nil {
-		return err
-	}
-	l.Broken, l.Asked = broken, asked
-	return r.render(status, accounts.ListView(l))
+	return r.answer(err, urls.AdminAccount(id), func(status int, broken []services.Violation) error {
+		l, err := h.buildList(r, accountQuery(fleetQuery(r.referred(urls.AdminAccounts))))
+		if err != nil {
+			return err
+		}
+		l.Broken, l.Asked = broken, asked
+		return r.render(status, accounts.ListView(l))
+	})
 }
 
 func (h accountPages) page(r *request) error { return h.showPage(r, accounts.View) }
@@ -182,17 +177,12 @@ func (h accountPages) change(r *request, do func(services.AccountID, form) (acco
 		return err
 	}
 	asked, err := do(id, f)
-	if err == nil {
-		return r.seeOther(urls.AdminAccount(id))
-	}
-	status, broken, ok := refusal(err)
-	if !ok {
-		return err
-	}
-	p, err := h.buildPage(r, id)
-	if err != nil {
-		return err
-	}
-	p.Broken, p.Asked = broken, asked
-	return r.render(status, accounts.View(p))
+	return r.answer(err, urls.AdminAccount(id), func(status int, broken []services.Violation) error {
+		p, err := h.buildPage(r, id)
+		if err != nil {
+			return err
+		}
+		p.Broken, p.Asked = broken, asked
+		return r.render(status, accounts.View(p))
+	})
 }

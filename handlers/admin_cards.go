@@ -203,19 +203,14 @@ func (h cardPages) setCondition(r *request) error {
 	}
 	in := newCondition(f)
 	err = h.writer.SetCondition(r.ctx(), r.actor(), id, in)
-	if err == nil {
-		return r.seeOther(urls.Card(id))
-	}
-	status, broken, ok := refusal(err)
-	if !ok {
-		return err
-	}
-	p, err := h.buildPage(r, id)
-	if err != nil {
-		return err
-	}
-	p.Broken, p.Asked = broken, cards.Asked{Action: in.Action, Reason: in.Reason, Confirm: in.Confirm}
-	return r.render(status, cards.View(p))
+	return r.answer(err, urls.Card(id), func(status int, broken []services.Violation) error {
+		p, err := h.buildPage(r, id)
+		if err != nil {
+			return err
+		}
+		p.Broken, p.Asked = broken, cards.Asked{Action: in.Action, Reason: in.Reason, Confirm: in.Confirm}
+		return r.render(status, cards.View(p))
+	})
 }
 
 // bulk acts on several cards.
@@ -229,20 +224,16 @@ func (h cardPages) bulk(r *request) error {
 	if err == nil {
 		err = h.writer.SetConditions(r.ctx(), r.actor(), ids, in)
 	}
-	if err == nil {
-		return r.seeOther(cardQuery(fleetQuery(r.referred(urls.AdminCards))).On(urls.AdminCards))
-	}
-	status, broken, ok := refusal(err)
-	if !ok {
-		return err
-	}
-	l, err := h.buildList(r, cardQuery(fleetQuery(r.referred(urls.AdminCards))))
-	if err != nil {
-		return err
-	}
-	l.Broken, l.Reason = broken, in.Reason
-	for i := range l.Rows {
-		l.Rows[i].Ticked = slices.Contains(ids, l.Rows[i].ID)
-	}
-	return r.render(status, cards.ListView(l))
+	q := cardQuery(fleetQuery(r.referred(urls.AdminCards)))
+	return r.answer(err, q.On(urls.AdminCards), func(status int, broken []services.Violation) error {
+		l, err := h.buildList(r, q)
+		if err != nil {
+			return err
+		}
+		l.Broken, l.Reason = broken, in.Reason
+		for i := range l.Rows {
+			l.Rows[i].Ticked = slices.Contains(ids, l.Rows[i].ID)
+		}
+		return r.render(status, cards.ListView(l))
+	})
 }

@@ -192,19 +192,14 @@ func (h hostPages) setMode(r *request) error {
 	}
 	in := newMode(f)
 	err = h.modes.SetModes(r.ctx(), r.actor(), []services.HostID{id}, in)
-	if err == nil {
-		return r.seeOther(urls.Host(id))
-	}
-	status, broken, ok := refusal(err)
-	if !ok {
-		return err
-	}
-	p, err := h.buildPage(r, id)
-	if err != nil {
-		return err
-	}
-	p.Broken, p.Asked = broken, hosts.Asked{Mode: in.Mode, Reason: in.Reason, Confirm: in.Confirm}
-	return r.render(status, hosts.View(p))
+	return r.answer(err, urls.Host(id), func(status int, broken []services.Violation) error {
+		p, err := h.buildPage(r, id)
+		if err != nil {
+			return err
+		}
+		p.Broken, p.Asked = broken, hosts.Asked{Mode: in.Mode, Reason: in.Reason, Confirm: in.Confirm}
+		return r.render(status, hosts.View(p))
+	})
 }
 
 // bulk changes what work several hosts take, all or none.
@@ -218,20 +213,16 @@ func (h hostPages) bulk(r *request) error {
 	if err == nil {
 		err = h.modes.SetModes(r.ctx(), r.actor(), slices.Clone(ids), in)
 	}
-	if err == nil {
-		return r.seeOther(hostQuery(fleetQuery(r.referred(urls.AdminHosts))).On(urls.AdminHosts))
-	}
-	status, broken, ok := refusal(err)
-	if !ok {
-		return err
-	}
-	l, err := h.buildList(r, hostQuery(fleetQuery(r.referred(urls.AdminHosts))))
-	if err != nil {
-		return err
-	}
-	l.Broken, l.Reason = broken, in.Reason
-	for i := range l.Rows {
-		l.Rows[i].Ticked = slices.Contains(ids, l.Rows[i].ID)
-	}
-	return r.render(status, hosts.ListView(l))
+	q := hostQuery(fleetQuery(r.referred(urls.AdminHosts)))
+	return r.answer(err, q.On(urls.AdminHosts), func(status int, broken []services.Violation) error {
+		l, err := h.buildList(r, q)
+		if err != nil {
+			return err
+		}
+		l.Broken, l.Reason = broken, in.Reason
+		for i := range l.Rows {
+			l.Rows[i].Ticked = slices.Contains(ids, l.Rows[i].ID)
+		}
+		return r.render(status, hosts.ListView(l))
+	})
 }

@@ -194,47 +194,37 @@ func (h modelPages) saveModel(r *request, id string) error {
 	if err = n.err(); err == nil {
 		err = h.catalog.SaveModel(r.ctx(), r.actor(), m, f.text("version"))
 	}
-	if err == nil {
-		return r.seeOther(urls.AdminModel(m.ID))
-	}
-	status, broken, ok := refusal(err)
-	if !ok {
-		return err
-	}
-	page := models.ModelForm{New: id == ""}
-	if id != "" {
-		c, err := h.catalog.Catalogue(r.ctx())
-		if err != nil {
-			return err
+	return r.answer(err, urls.AdminModel(m.ID), func(status int, broken []services.Violation) error {
+		page := models.ModelForm{New: id == ""}
+		if id != "" {
+			c, err := h.catalog.Catalogue(r.ctx())
+			if err != nil {
+				return err
+			}
+			now, known := c.Model(id)
+			if !known {
+				return services.NotFound("model", id)
+			}
+			page = modelForm(c, now)
 		}
-		now, known := c.Model(id)
-		if !known {
-			return services.NotFound("model", id)
-		}
-		page = modelForm(c, now)
-	}
-	page.Fields, page.Broken, page.Version = typed(f, modelFields), broken, f.text("version")
-	return h.showModel(r, status, page)
+		page.Fields, page.Broken, page.Version = typed(f, modelFields), broken, f.text("version")
+		return h.showModel(r, status, page)
+	})
 }
 
 func (h modelPages) deleteModel(r *request) error {
 	id := r.Param("model")
 	err := h.catalog.DeleteModel(r.ctx(), r.actor(), id)
-	if err == nil {
-		return r.seeOther(urls.AdminCatalog)
-	}
-	status, broken, ok := refusal(err)
-	if !ok {
-		return err
-	}
-	c, err := h.catalog.Catalogue(r.ctx())
-	if err != nil {
-		return err
-	}
-	m, _ := c.Model(id)
-	page := modelForm(c, m)
-	page.Broken = broken
-	return h.showModel(r, status, page)
+	return r.answer(err, urls.AdminCatalog, func(status int, broken []services.Violation) error {
+		c, err := h.catalog.Catalogue(r.ctx())
+		if err != nil {
+			return err
+		}
+		m, _ := c.Model(id)
+		page := modelForm(c, m)
+		page.Broken = broken
+		return h.showModel(r, status, page)
+	})
 }
 
 var offerFields = []string{"max_vcores", "max_memory", "generations", "hourly_price"}
@@ -261,14 +251,9 @@ func (h modelPages) saveOffer(r *request) error {
 	if err = n.err(); err == nil {
 		misfits, err = h.catalog.SaveOffer(r.ctx(), r.actor(), in)
 	}
-	if err == nil {
-		return r.seeOther(urls.AdminModel(in.Model))
-	}
-	status, broken, ok := refusal(err)
-	if !ok {
-		return err
-	}
-	return h.refusedOffer(r, status, f, in, broken, misfits)
+	return r.answer(err, urls.AdminModel(in.Model), func(status int, broken []services.Violation) error {
+		return h.refusedOffer(r, status, f, in, broken, misfits)
+	})
 }
 
 // refusedOffer shows the model's page with what was asked of one of its offers.
@@ -355,32 +340,22 @@ func (h modelPages) saveType(r *request, name string) error {
 	if err = n.err(); err == nil {
 		err = h.catalog.SaveType(r.ctx(), r.actor(), t, f.text("version"))
 	}
-	if err == nil {
-		return r.seeOther(urls.AdminCatalog)
-	}
-	status, broken, ok := refusal(err)
-	if !ok {
-		return err
-	}
-	return h.showType(r, status, models.TypeForm{New: name == "", Name: name, Version: f.text("version"), Fields: typed(f, typeFields), Broken: broken})
+	return r.answer(err, urls.AdminCatalog, func(status int, broken []services.Violation) error {
+		return h.showType(r, status, models.TypeForm{New: name == "", Name: name, Version: f.text("version"), Fields: typed(f, typeFields), Broken: broken})
+	})
 }
 
 func (h modelPages) deleteType(r *request) error {
 	name := r.Param("name")
 	err := h.catalog.DeleteType(r.ctx(), r.actor(), name)
-	if err == nil {
-		return r.seeOther(urls.AdminCatalog)
-	}
-	status, broken, ok := refusal(err)
-	if !ok {
-		return err
-	}
-	c, err := h.catalog.Catalogue(r.ctx())
-	if err != nil {
-		return err
-	}
-	t, _ := c.Type(name)
-	page := typeForm(t)
-	page.Broken = broken
-	return h.showType(r, status, page)
+	return r.answer(err, urls.AdminCatalog, func(status int, broken []services.Violation) error {
+		c, err := h.catalog.Catalogue(r.ctx())
+		if err != nil {
+			return err
+		}
+		t, _ := c.Type(name)
+		page := typeForm(t)
+		page.Broken = broken
+		return h.showType(r, status, page)
+	})
 }

@@ -117,17 +117,13 @@ func (h operationPages) act(r *request, do func(context.Context, services.Actor,
 		return err
 	}
 	q := operationQuery(fleetQuery(r.referred(urls.AdminOperations)))
-	if err = do(r.ctx(), r.actor(), id); err == nil {
-		return r.seeOther(q.On(urls.AdminOperations))
-	}
-	status, broken, ok := refusal(err)
-	if !ok {
-		return err
-	}
-	l, err := h.build(r, q)
-	if err != nil {
-		return err
-	}
-	l.Broken = broken
-	return r.render(status, operations.View(l))
+	err = do(r.ctx(), r.actor(), id)
+	return r.answer(err, q.On(urls.AdminOperations), func(status int, broken []services.Violation) error {
+		l, err := h.build(r, q)
+		if err != nil {
+			return err
+		}
+		l.Broken = broken
+		return r.render(status, operations.View(l))
+	})
 }

@@ -86,30 +86,25 @@ func (h accountPages) setQuota(r *request) error {
 	}
 	back := f.back(urls.AdminQuotas)
 	err = h.quotas.ChangeQuota(r.ctx(), r.actor(), in)
-	if err == nil {
-		return r.seeOther(back)
-	}
-	status, broken, ok := refusal(err)
-	if !ok {
-		return err
-	}
-	asked := func(s accounts.Setting) accounts.Setting {
-		s.Account, s.Region, s.Item, s.Limit, s.Broken, s.Back = in.Account, in.Region, in.Item, in.Limit, broken, back
-		return s
-	}
-	if id, of := strings.CutPrefix(back, urls.AdminAccounts+"/"); of {
-		p, err := h.buildPage(r, services.AccountID(id))
-		if err == nil {
-			p.Setting, p.Broken = asked(p.Setting), broken
-			return r.render(status, accounts.View(p))
+	return r.answer(err, back, func(status int, broken []services.Violation) error {
+		asked := func(s accounts.Setting) accounts.Setting {
+			s.Account, s.Region, s.Item, s.Limit, s.Broken, s.Back = in.Account, in.Region, in.Item, in.Limit, broken, back
+			return s
 		}
-	}
-	l, err := h.buildQuotas(r, quotaQuery(fleetQuery(r.referred(urls.AdminQuotas))))
-	if err != nil {
-		return err
-	}
-	l.Setting, l.Broken = asked(l.Setting), broken
-	return r.render(status, accounts.QuotasView(l))
+		if id, of := strings.CutPrefix(back, urls.AdminAccounts+"/"); of {
+			p, err := h.buildPage(r, services.AccountID(id))
+			if err == nil {
+				p.Setting, p.Broken = asked(p.Setting), broken
+				return r.render(status, accounts.View(p))
+			}
+		}
+		l, err := h.buildQuotas(r, quotaQuery(fleetQuery(r.referred(urls.AdminQuotas))))
+		if err != nil {
+			return err
+		}
+		l.Setting, l.Broken = asked(l.Setting), broken
+		return r.render(status, accounts.QuotasView(l))
+	})
 }
 
 // limitReader answers what an account may have and has.

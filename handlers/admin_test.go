@@ -354,7 +354,7 @@ func TestTheCatalogueIsEditedByItsForms(t *testing.T) {
 	offer("max_vcores", "4", "version", version, "hourly_price", "2,5", "confirm", "true").leads(model)
 	tenant.get("/gpus/" + gpu).has(`[data-state="attaching"]`)
 	offer("max_vcores", "5", "version", version).wants(409).has(`[data-error="stale"]`).has(`#offer-eu-west-2 input[name="max_vcores"][value="5"]`)
-	b.get("/admin/catalog").says("2.5 €")
+	b.get("/admin/catalog").says("€2.50")
 
 	b.get("/admin/catalog/models/new").wants(200)
 	b.post("/admin/catalog/models", "id", "Big One", "vram", "x").wants(422).has(`input[name="id"][value="Big One"]`)

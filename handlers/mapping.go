@@ -125,6 +125,19 @@ func modelOf(models []catalog.Model, id string) catalog.Model {
 	return models[i]
 }
 
+// answer ends a write. One that was made leads on; where it was refused, the
+// form is shown again with the status and the broken rules.
+func (r *request) answer(err error, to string, refused func(status int, broken []services.Violation) error) error {
+	if err == nil {
+		return r.seeOther(to)
+	}
+	status, broken, ok := refusal(err)
+	if !ok {
+		return err
+	}
+	return refused(status, broken)
+}
+
 // refusal gives what a form says where its write was refused: the status and the
 // broken rules. ok is false where the error is none that a form can help with.
 func refusal(err error) (status int, broken []services.Violation, ok bool) {
