@@ -45,14 +45,35 @@ type Tx struct {
 
 // Open connects to a Postgres URL and waits, until ctx ends, for an answer.
 func Open(ctx context.Context, url string) (*DB, error) {
-	pool, err := sqlx.ConnectContext(ctx, "postgres", url)
+	c, err := pq.NewConnector(url)
 	if err != nil {
-		return nil, fmt.Errorf("connect to Postgres: %w", joinContext(ctx, err))
+		return nil, fmt.Errorf("read the database's URL: %w", err)
+	}
+	pool := sqlx.NewDb(sql.OpenDB(connector{c}), "postgres")
+	if err := pool.PingContext(ctx); err != nil {
+		return nil, errors.Join(fmt.Errorf("connect to Postgres: %w", joinContext(ctx, err)), pool.Close())
 	}
 	pool.SetMaxOpenConns(24)
 	pool.SetMaxIdleConns(12)
 	pool.SetConnMaxIdleTime(5 * time.Minute)
 	return &DB{Store: Store{q: pool}, pool: pool, url: url}, nil
+}
+
+// connector opens connections for which a page costs the same wherever it lies,
+// as on flash. Postgres's default is that of spinning disks, and has it read
+// large tables whole where an index finds the few rows that are wanted.
+type connector struct{ driver.Connector }
+
+// Connect opens a connection.
+func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
+	conn, err := c.Connector.Connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if _, err = conn.(driver.ExecerContext).ExecContext(ctx, `set random_page_cost = 1.1`, nil); err != nil { //nolint:forcetypeassert // lib/pq's are
+		return nil, errors.Join(err, conn.Close())
+	}
+	return conn, nil
 }
 
 // Close gives the connections back.

@@ -167,6 +167,19 @@ func (s Store) ListAudit(ctx context.Context, f AuditFilter) ([]AuditRow, error)
 	return rows, err
 }
 
+// countedEvents is how many events are counted at most: the log grows without end.
+const countedEvents = 200_000
+
+// CountAudit counts the events of all accounts that match, whatever the page;
+// ok is false where there are more than are counted.
+func (s Store) CountAudit(ctx context.Context, f AuditFilter) (n int, ok bool, err error) {
+	f.Before = 0
+	w := f.where()
+	err = s.one(ctx, &n, "count all events", `
+		select count(*) from (select e.id from events e`+w.sql()+` order by e.id desc`+w.limit(countedEvents+1)+`) e`, w.args...)
+	return n, n <= countedEvents, err
+}
+
 func textArray[T ~string](values []T) pq.StringArray {
 	a := make(pq.StringArray, 0, len(values))
 	for _, v := range values {

@@ -233,7 +233,13 @@ func logLists(t *testing.T, s db.Store, all map[string]func() error) {
 		"of a GPU": {GPU: "fgpu-10000100"}, "of a card": {Card: "card-10000100"}, "of a host": {Host: "host-10000010"}, "of nobody": {Actor: "nobody@example.test"},
 	} {
 		f.Limit = page
-		all["events "+name] = func() error { _, err := s.ListAudit(ctx, f); return err }
+		all["events "+name] = func() error {
+			if _, err := s.ListAudit(ctx, f); err != nil {
+				return err
+			}
+			_, _, err := s.CountAudit(ctx, f)
+			return err
+		}
 	}
 	for name, f := range map[string]db.OperationFilter{
 		"all": {}, "late": {After: "op-10000100"}, "open": {State: "open"}, "failed": {State: "failed"}, "of an account": {Account: "acc-10000007"},

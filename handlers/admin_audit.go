@@ -133,7 +133,7 @@ func (h auditPages) build(r *request, q urls.ListQuery) (audit.Page, error) {
 	if found.Next > 0 {
 		next = strconv.FormatInt(found.Next, 10)
 	}
-	p.Listing, p.Broken = listing(urls.AdminActivity, q, len(found.Events), -1, next, ""), broken
+	p.Listing, p.Broken = listing(urls.AdminActivity, q, len(found.Events), found.Total, next, ""), broken
 	p.Events, err = audited(found.Events)
 	return p, err
 }

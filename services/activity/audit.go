@@ -15,15 +15,23 @@ type AuditFilter = db.AuditFilter
 // AuditPage is one page of events of all accounts, newest first.
 type AuditPage struct {
 	Events []AuditEvent
+	Total  int   // that match; -1: too many to count
 	Next   int64 // the next page's Before; 0: the last page
 }
 
 // Audit gives a page of all events.
 func (s *Service) Audit(ctx context.Context, f AuditFilter) (AuditPage, error) {
+	total, counted, err := s.db.CountAudit(ctx, f)
+	if err != nil {
+		return AuditPage{}, err
+	}
+	if !counted {
+		total = -1
+	}
 	limit := f.Limit
 	f.Limit++
 	events, err := s.db.ListAudit(ctx, f)
-	p := AuditPage{Events: events}
+	p := AuditPage{Events: events, Total: total}
 	if limit > 0 && len(events) > limit {
 		p.Events, p.Next = events[:limit], events[limit-1].ID
 	}

@@ -154,7 +154,7 @@ func group(nodes []Node, cards []Card) []nodeBox {
 func bridges(cards []Card) map[string]int {
 	n := map[string]int{}
 	for _, c := range cards {
-		for _, p := range below(c) {
+		for _, p := range slices.Compact(slices.Sorted(slices.Values(below(c)))) {
 			n[p]++
 		}
 	}
