@@ -132,7 +132,8 @@ func (f HostFilter) where() *conditions {
 	w.addIf(f.Region != "", "h.zone_id in (select id from zones where region_id = ?)", f.Region)
 	w.addIf(f.Zone != "", "h.zone_id = ?", f.Zone)
 	w.addIf(f.Version != "", "h.version = ?", f.Version)
-	w.addIf(f.Model != "", "h.id in (select host_id from cards where model_id = ? and status <> 'retired')", f.Model)
+	w.addIf(f.Model == ModelUnknown, "h.id in (select host_id from cards where model_id is null and status <> 'retired')")
+	w.addIf(f.Model != "" && f.Model != ModelUnknown, "h.id in (select host_id from cards where model_id = ? and status <> 'retired')", f.Model)
 	switch f.State {
 	case "":
 	case "not-ready":

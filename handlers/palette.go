@@ -3,6 +3,7 @@ package handlers
 import (
 	"context"
 	"net/http"
+	"slices"
 	"strings"
 
 	"berth/services/fleet"
@@ -55,7 +56,25 @@ func (h searchPages) everything(r *request, text string, limit int) ([]palette.G
 		return own, err
 	}
 	hits, err := h.fleet.Search(r.ctx(), text, limit)
-	return append(own, fleetGroups(hits)...), err
+	return joined(own, fleetGroups(hits)), err
+}
+
+// joined puts what is the account's and what is the fleet's of one kind
+// together, each thing once.
+func joined(own, fleet []palette.Group) []palette.Group {
+	for _, g := range fleet {
+		i := slices.IndexFunc(own, func(o palette.Group) bool { return o.Key == g.Key })
+		if i < 0 {
+			own = append(own, g)
+			continue
+		}
+		for _, item := range g.Items {
+			if !slices.ContainsFunc(own[i].Items, func(o palette.Item) bool { return o.ID == item.ID }) {
+				own[i].Items = append(own[i].Items, item)
+			}
+		}
+	}
+	return own
 }
 
 // own are the GPUs, VMs and models that match.

@@ -153,7 +153,7 @@ func place(row *db.Card, c agentapi.CardReport) error {
 	if err != nil {
 		return fmt.Errorf("encode functions of card %s: %w", c.Key, err)
 	}
-	row.PCIAddress, row.IOMMUGroup, row.NUMANode, row.Functions = c.PCIAddress, c.IOMMUGroup, c.NUMANode, functions
+	row.PCIAddress, row.IOMMUGroup, row.NUMANode, row.Functions = c.PCIAddress, known(c.IOMMUGroup), known(c.NUMANode), functions
 	row.Driver, row.VBIOS, row.Firmware, row.Parents = driverOf(c), clip(c.VBIOS), clip(c.Firmware), parents(c)
 	row.Problem = nil
 	if c.Problem != nil {
@@ -165,6 +165,14 @@ func place(row *db.Card, c agentapi.CardReport) error {
 		row.Problem = &text
 	}
 	return nil
+}
+
+// known is a number as Linux numbers groups and nodes: below 0 it stands for none.
+func known(n *int) *int {
+	if n != nil && *n < 0 {
+		return nil
+	}
+	return n
 }
 
 // driverOf is the driver of the card's GPU function; empty: none.

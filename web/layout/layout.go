@@ -209,7 +209,7 @@ func (s Shell) operatorEntries() []entry {
 		{SectionCapacity, urls.AdminCapacity, components.IconLayers, "nav.capacity", 0, 0},
 		{SectionOperations, urls.AdminOperations, components.IconRestart, "nav.operations", 0, 0},
 		{SectionAccounts, urls.AdminAccounts, components.IconUser, "nav.accounts", 0, 0},
-		{SectionQuotas, urls.AdminQuotas, components.IconGauge, "nav.quotas", 0, 0},
+		{SectionQuotas, urls.AdminQuotas, components.IconGauge, "nav.all-quotas", 0, 0},
 		{SectionModels, urls.AdminCatalog, components.IconBook, "nav.models", 0, 0},
 		{SectionAgents, urls.AdminAgents, components.IconLink, "nav.agents", 0, 0},
 		{SectionAudit, urls.AdminActivity, components.IconActivity, "nav.audit", 0, 0},

@@ -5,7 +5,9 @@ package webtest
 
 import (
 	"context"
+	"maps"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -16,6 +18,7 @@ import (
 	"berth/services"
 	"berth/web/i18n"
 	"berth/web/layout"
+	"berth/web/locales"
 )
 
 // Now is when the pages of tests are rendered.
@@ -130,8 +133,30 @@ func checkLabels(t *testing.T, doc *goquery.Document) {
 	})
 }
 
-// untranslated is what a missing text leaves: its key.
-var untranslated = regexp.MustCompile(`\b(layout|nav|action|form|list|time|state|power|operation|operation-kind|role|error|event|notice|field|signin|overview|gpus?|vms?|catalog|model|activity|search|admin|resize)\.[a-z][a-z-]+(\.[a-z-]+)*\b`)
+// untranslated is what a missing text leaves: its key. Keys begin with a table
+// of the locale files.
+var untranslated = regexp.MustCompile(`\b(` + strings.Join(tables(), "|") + `)\.[a-z][a-z_-]+(\.[a-z_-]+)*\b`)
+
+// tables lists the first words of all keys.
+func tables() []string {
+	names := map[string]bool{}
+	entries, err := locales.Files.ReadDir(".")
+	if err != nil {
+		panic(err) // they are embedded
+	}
+	for _, e := range entries {
+		text, err := locales.Files.ReadFile(e.Name())
+		if err != nil {
+			panic(err)
+		}
+		for _, m := range table.FindAllSubmatch(text, -1) {
+			names[string(m[1])] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(names))
+}
+
+var table = regexp.MustCompile(`(?m)^\[([a-z-]+)`)
 
 func checkTexts(t *testing.T, doc *goquery.Document) {
 	t.Helper()

@@ -4,6 +4,7 @@ package accounts
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"berth/services"
@@ -109,6 +110,17 @@ func (p Page) region() components.Region {
 	return components.Region{ID: "account", Fragment: urls.Fragment(urls.AdminAccount(p.Account.ID)), Events: []string{components.EventOperations}}
 }
 
+// refused is the form that the broken rules are about, as its fields are within.
+func (p Page) refused() string {
+	switch {
+	case len(p.Setting.Broken) > 0:
+		return "quota"
+	case p.Asked.Form == "member":
+		return "member"
+	}
+	return ""
+}
+
 func (p Page) problemOf(ctx context.Context, form, field string) string {
 	if p.Asked.Form != form {
 		return ""
@@ -137,15 +149,21 @@ type Setting struct {
 	Broken  []services.Violation
 }
 
+// owner names the account that the query asks for.
+func (q Quotas) owner() string {
+	if len(q.Rows) > 0 {
+		return q.Rows[0].AccountName
+	}
+	return q.Query.Account
+}
+
 func (q Quotas) frame(ctx context.Context) components.ListFrame {
-	items := components.AnyOf(q.Setting.Models, q.Query.Model, i18n.T(ctx, "quotas.any-item"))
-	for _, r := range services.Resources {
-		if r != q.Query.Model {
-			items = append(items, components.Option{Value: r, Label: quotas.Item(ctx, r)})
-		}
+	items := components.AnyOf(slices.Concat(q.Setting.Models, services.Resources), q.Query.Model, i18n.T(ctx, "quotas.any-item"))
+	for i := range items[1:] {
+		items[i+1].Label = quotas.Item(ctx, items[i+1].Value)
 	}
 	return components.ListFrame{
-		Listing: q.Listing, Label: i18n.T(ctx, "nav.quotas"),
+		Listing: q.Listing, Label: i18n.T(ctx, "nav.all-quotas"),
 		Icon: components.IconGauge, Empty: i18n.T(ctx, "quotas.empty"), Hint: i18n.T(ctx, "quotas.empty-text"),
 		Bar: components.FilterBar{
 			ID: "quotas", Action: urls.AdminQuotas, Text: q.Query.Text, Hint: i18n.T(ctx, "quotas.search"), Keep: q.Kept("region", "model"),

@@ -137,11 +137,15 @@ func (c Cell) heat() string {
 
 // list is the cards of the cell in a state.
 func (c Cell) list(state string) string {
-	model := c.Model
-	if model == "" {
-		model = "none"
+	return urls.ListQuery{Zone: c.Zone, Model: c.query(), State: state}.On(urls.AdminCards)
+}
+
+// query is the model as lists are narrowed to it.
+func (c Cell) query() string {
+	if c.Model == "" {
+		return "none"
 	}
-	return urls.ListQuery{Zone: c.Zone, Model: model, State: state}.On(urls.AdminCards)
+	return c.Model
 }
 
 func (c Cell) bar(ctx context.Context) components.Bar {
@@ -163,5 +167,5 @@ func (r Reason) url(c Cell) string {
 	if services.CardCondition(r.State).Valid() {
 		return c.list(r.State)
 	}
-	return urls.ListQuery{Zone: c.Zone, Model: c.Model, State: r.State}.On(urls.AdminHosts)
+	return urls.ListQuery{Zone: c.Zone, Model: c.query(), State: r.State}.On(urls.AdminHosts)
 }

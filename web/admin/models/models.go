@@ -96,6 +96,16 @@ func (f ModelForm) title(ctx context.Context) string {
 	return f.ID
 }
 
+// refused is the region whose offer the broken rules are about; empty: the model.
+func (f ModelForm) refused() string {
+	for _, o := range f.Offers {
+		if len(o.Broken) > 0 {
+			return o.Region
+		}
+	}
+	return ""
+}
+
 func (f ModelForm) action() string {
 	if f.New {
 		return urls.AdminModels
@@ -169,7 +179,7 @@ func Limits(ctx context.Context, o catalog.Offer) string {
 		parts = append(parts, i18n.T(ctx, "models.limits.vcores", "Max", o.MaxVCores))
 	}
 	if o.MaxMemoryMiB > 0 {
-		parts = append(parts, i18n.T(ctx, "models.limits.memory", "Max", catalog.GiB(o.MaxMemoryMiB)))
+		parts = append(parts, i18n.T(ctx, "models.limits.memory", "Max", i18n.GiB(ctx, o.MaxMemoryMiB)))
 	}
 	if len(o.Generations) > 0 {
 		parts = append(parts, strings.Join(o.Generations, " "))
