@@ -54,3 +54,13 @@ func (e explaining) ExecContext(ctx context.Context, query string, args ...any) 
 	}
 	return e.conn.ExecContext(ctx, query, args...)
 }
+
+// Back takes every migration back.
+func Back(ctx context.Context, d *sql.DB) error {
+	p, err := migrations(d)
+	if err != nil {
+		return err
+	}
+	_, err = p.DownTo(ctx, 0)
+	return err
+}

@@ -201,6 +201,6 @@ alter table cards
     drop column driver, drop column vbios, drop column firmware, drop column parents, drop column problem,
     drop column condition_since, drop column condition_actor, drop column undo,
     add constraint cards_condition_check check (condition in ('ready', 'cleaning', 'quarantined', 'disabled', 'missing', 'needs_review'));
-drop index hosts_by_name, hosts_by_zone, hosts_by_text, hosts_leaving, hosts_unready;
+drop index hosts_by_name, hosts_by_zone, hosts_by_mode, hosts_by_text, hosts_leaving, hosts_unready;
 alter table hosts drop column numa, drop column ready, drop column version, drop column mode_since, drop column mode_actor,
     drop column silent_since;
