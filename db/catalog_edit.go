@@ -6,6 +6,7 @@ import (
 
 	"github.com/lib/pq"
 
+	"berth/services"
 	"berth/services/catalog"
 )
 
@@ -55,12 +56,15 @@ func (t *Tx) NameUnknownCards(ctx context.Context) (int64, error) {
 		where cards.model_id is null and p.pci_id = cards.vendor_id || ':' || cards.device_id`)
 }
 
-// DeleteModel removes a model that nothing refers to.
+// DeleteModel removes a model that nothing refers to; one that something came to
+// refer to meanwhile is in use (conflict).
 func (t *Tx) DeleteModel(ctx context.Context, id string) error {
 	for _, q := range []string{
 		`delete from model_pci_ids where model_id = $1`, `delete from offers where model_id = $1`, `delete from models where id = $1`,
 	} {
-		if _, err := t.exec(ctx, "delete model", q, id); err != nil {
+		if _, err := t.exec(ctx, "delete model", q, id); referredTo(err) {
+			return services.Fail(services.KindConflict, services.CodeInUse, nil).Because(err)
+		} else if err != nil {
 			return err
 		}
 	}

@@ -133,6 +133,12 @@ func deadlocked(err error) bool {
 	return errors.As(err, &e) && e.Code == "40P01"
 }
 
+// referredTo tells a row that is not deleted because others point at it.
+func referredTo(err error) bool {
+	e, ok := errors.AsType[*pq.Error](err)
+	return ok && e.Code == "23503"
+}
+
 // one runs a query that must find a row; sql.ErrNoRows stays recognisable.
 func (s Store) one(ctx context.Context, dest any, doing, query string, args ...any) error {
 	return translate(ctx, doing, s.q.GetContext(ctx, dest, query, args...))
