@@ -94,12 +94,6 @@ func (s Store) AccountRow(ctx context.Context, id services.AccountID) (AccountRo
 	return a, err
 }
 
-// AccountNamed finds an account by its name; capitals do not matter.
-func (s Store) AccountNamed(ctx context.Context, name string) (id services.AccountID, ok bool, err error) {
-	ok, err = s.found(ctx, &id, "find account by name", `select id from accounts where lower(name) = lower($1) limit 1`, name)
-	return id, ok, err
-}
-
 // SetSuspended suspends an account (nil: ends it). It reports false where the
 // account is so already.
 func (t *Tx) SetSuspended(ctx context.Context, id services.AccountID, at *time.Time, reason string) (bool, error) {
@@ -138,7 +132,7 @@ type Quota struct {
 	Item        string             `db:"item"`    // a model, or one of services.Resources
 	Max         *int               `db:"max"`     // nil: unlimited
 	Used        int                `db:"used"`    // memory in GiB
-	Pending     int                `db:"pending"` // of those used: still on their way in or out
+	Pending     int                `db:"pending"` // of what is used: still on their way in or out
 }
 
 // QuotaFilter narrows the list of quotas.
@@ -165,24 +159,30 @@ func (f QuotaFilter) where() *conditions {
 	return w
 }
 
-// used counts what an account (q.account_id) has of an item in a region.
+// What counts for an account (q.account_id) in a region.
+const (
+	itsMachines = ` from vms v join zones z on z.id = v.zone_id
+	               where v.account_id = q.account_id and z.region_id = q.region_id and v.deleted_at is null`
+	itsGPUs = ` from gpus g
+	           where g.account_id = q.account_id and g.region_id = q.region_id and g.model_id = q.item and g.released_at is null`
+	beingMade = ` and v.power = 'pending'`
+)
+
+// used counts what an account has of an item, each in the unit of its limit.
 const used = `
 	case q.item
-	when 'vms' then (select count(*) from vms v join zones z on z.id = v.zone_id
-	                 where v.account_id = q.account_id and z.region_id = q.region_id and v.deleted_at is null)
-	when 'vcores' then (select coalesce(sum(v.vcores), 0) from vms v join zones z on z.id = v.zone_id
-	                    where v.account_id = q.account_id and z.region_id = q.region_id and v.deleted_at is null)
-	when 'memory' then (select coalesce(ceil(sum(v.memory_mib) / 1024.0), 0) from vms v join zones z on z.id = v.zone_id
-	                    where v.account_id = q.account_id and z.region_id = q.region_id and v.deleted_at is null)
+	when 'vms' then (select count(*)` + itsMachines + `)
+	when 'vcores' then (select coalesce(sum(v.vcores), 0)` + itsMachines + `)
+	when 'memory' then (select coalesce(ceil(sum(v.memory_mib) / 1024.0), 0)` + itsMachines + `)
 	when 'clusters' then 0
-	else (select count(*) from gpus g where g.account_id = q.account_id and g.region_id = q.region_id and g.model_id = q.item
-	                                    and g.released_at is null)
+	else (select count(*)` + itsGPUs + `)
 	end as used,
-	case when q.item in ('vms', 'vcores', 'memory')
-	then (select count(*) from vms v join zones z on z.id = v.zone_id
-	      where v.account_id = q.account_id and z.region_id = q.region_id and v.deleted_at is null and v.power = 'pending')
-	else (select count(*) from gpus g where g.account_id = q.account_id and g.region_id = q.region_id and g.model_id = q.item
-	                                    and g.released_at is null and g.state in ('attaching', 'detaching'))
+	case q.item
+	when 'vms' then (select count(*)` + itsMachines + beingMade + `)
+	when 'vcores' then (select coalesce(sum(v.vcores), 0)` + itsMachines + beingMade + `)
+	when 'memory' then (select coalesce(ceil(sum(v.memory_mib) / 1024.0), 0)` + itsMachines + beingMade + `)
+	when 'clusters' then 0
+	else (select count(*)` + itsGPUs + ` and g.state in ('attaching', 'detaching'))
 	end as pending`
 
 // ListQuotas gives one page of quotas by account, region and item.

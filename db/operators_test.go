@@ -157,7 +157,7 @@ func TestQuotasCountWhatIsUsedAndPending(t *testing.T) {
 		max           *int
 		used, pending int
 	}{
-		"nvidia-l40": {&five, 1, 0}, "nvidia-h100": {&zero, 0, 0}, "nvidia-a100-80": {nil, 0, 0}, "vcores": {&five, 8, 1}, "vms": {nil, 1, 1},
+		"nvidia-l40": {&five, 1, 0}, "nvidia-h100": {&zero, 0, 0}, "nvidia-a100-80": {nil, 0, 0}, "vcores": {&five, 8, 8}, "vms": {nil, 1, 1},
 	}
 	for _, q := range rows {
 		w := want[q.Item]

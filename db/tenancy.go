@@ -52,9 +52,14 @@ func (s Store) SetLocale(ctx context.Context, id services.UserID, locale string)
 	return err
 }
 
-// InsertAccount adds an account.
+// InsertAccount adds an account. A name that another has, whatever the capitals,
+// is taken (invalid).
 func (t *Tx) InsertAccount(ctx context.Context, id services.AccountID, name string, now time.Time) error {
-	_, err := t.exec(ctx, "insert account", `insert into accounts (id, name, created_at) values ($1, $2, $3)`, id, name, now)
+	n, err := t.exec(ctx, "insert account", `
+		insert into accounts (id, name, created_at) values ($1, $2, $3) on conflict ((lower(name))) do nothing`, id, name, now)
+	if err == nil && n == 0 {
+		err = services.Invalid("name", services.CodeTaken, map[string]any{"Value": name})
+	}
 	return err
 }
 

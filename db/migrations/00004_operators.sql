@@ -116,6 +116,9 @@ alter table accounts
     add column suspended_at     timestamptz,                -- its members read, and change nothing
     add column suspended_reason text not null default '';
 create index accounts_by_name on accounts (lower(name), id);
+update accounts a set name = a.name || ' (' || a.id || ')'
+    where exists (select from accounts b where lower(b.name) = lower(a.name) and (b.created_at, b.id) < (a.created_at, a.id));
+create unique index accounts_name_once on accounts (lower(name));
 create index accounts_by_text on accounts using gin (lower(name || ' ' || id) gin_trgm_ops);
 
 -- What an account may have in a region besides GPUs. No row, or a null max, is
@@ -173,7 +176,7 @@ delete from drifts where kind = 'retired-card';
 alter table drifts drop constraint drifts_kind_check, add constraint drifts_kind_check check (kind in (
     'empty-report', 'foreign-card', 'foreign-vm', 'foreign-host', 'card-missing', 'unknown-model', 'card-elsewhere', 'vm-missing', 'broken-report'));
 alter table enrolment_tokens drop column id, drop column created_by, drop column revoked_at;
-drop index accounts_by_name, accounts_by_text;
+drop index accounts_by_name, accounts_by_text, accounts_name_once;
 alter table accounts drop column suspended_at, drop column suspended_reason;
 drop index gpus_by_account_state, gpus_by_account_zone, gpus_by_account_kind, vms_by_account_power, vms_by_account_type, vms_by_account_zone;
 drop index operations_by_vm, operations_by_age, operations_by_state, operations_of_account, vms_counted, gpus_counted, gpus_by_text, vms_by_text, vms_to_resume;

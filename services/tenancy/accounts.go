@@ -116,9 +116,6 @@ func (s *Service) OpenAccount(ctx context.Context, a services.Actor, name, owner
 		return "", err
 	}
 	return id, s.db.Tx(ctx, func(tx *db.Tx) error {
-		if _, found, err := tx.AccountNamed(ctx, name); err != nil || found {
-			return taken(err, "name", name)
-		}
 		if err := tx.InsertAccount(ctx, id, name, s.now()); err != nil {
 			return err
 		}
@@ -129,13 +126,6 @@ func (s *Service) OpenAccount(ctx context.Context, a services.Actor, name, owner
 		}
 		return tx.InsertEvent(ctx, s.event(a, "account.opened", map[string]any{"Name": name}), db.Subject{Account: id})
 	})
-}
-
-func taken(err error, field, value string) error {
-	if err != nil {
-		return err
-	}
-	return services.Invalid(field, services.CodeTaken, map[string]any{"Value": value})
 }
 
 func (s *Service) knownUser(ctx context.Context, email string) (db.User, error) {
