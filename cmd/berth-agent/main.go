@@ -41,6 +41,7 @@ func main() {
 
 type flags struct {
 	Run     runFlags     `cmd:"" help:"Serve this machine's cards and VMs until stopped."`
+	Doctor  doctorFlags  `cmd:"" help:"Tell whether this machine is ready to hand out its cards, and what to do if not."`
 	Version versionFlags `cmd:"" help:"Print the version."`
 }
 

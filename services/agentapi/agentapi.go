@@ -70,6 +70,11 @@ const (
 	FindingGroup         = "group-not-viable"      // an IOMMU group holds what can't be bound with its card
 	FindingGroupCritical = "group-critical-device" // an IOMMU group holds what the host needs
 	FindingReset         = "reset-failed"          // a card did not come back from its reset
+	FindingNoReset       = "no-reset"              // a card has no way to be reset, so it can't be cleaned
+	FindingUnreadable    = "device-unreadable"     // sysfs lists a device and does not describe it
+	FindingGeneration    = "cpu-generation"        // the configuration names no CPU generation for this processor
+	FindingNVMLMissing   = "nvml-missing"          // NVIDIA's management library does not answer
+	FindingLibvirt       = "libvirt-unreachable"   // the daemon that runs the VMs does not answer
 )
 
 // ReasonStale is why a report was not taken that is no newer than the last.
@@ -125,7 +130,7 @@ type ReportAnswer struct {
 // HostReport is one machine.
 type HostReport struct {
 	Name       string       `json:"name"`       // unique for the agent, e.g. "gpu-par-014"
-	Generation string       `json:"generation"` // CPU generation as the operator maps it, e.g. "v7"
+	Generation string       `json:"generation"` // CPU generation as the operator maps it, e.g. "v7"; empty: unknown
 	VCores     int          `json:"vcores"`     // for VMs
 	MemoryMiB  int64        `json:"memory_mib"` // for VMs
 	Kernel     string       `json:"kernel,omitempty"`

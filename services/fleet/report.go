@@ -89,8 +89,8 @@ func check(r agentapi.Report) error {
 			return fmt.Errorf("host name %q must be 1 to %d bytes of UTF-8 and be there once", clip(h.Name), maxWord)
 		}
 		names[h.Name] = true
-		if !generation.MatchString(h.Generation) || h.VCores < 0 || h.MemoryMiB < 0 {
-			return fmt.Errorf("host %s: generation must look like v7, vcores and memory_mib must not be negative", h.Name)
+		if h.Generation != "" && !generation.MatchString(h.Generation) || h.VCores < 0 || h.MemoryMiB < 0 {
+			return fmt.Errorf("host %s: generation must look like v7 or be empty, vcores and memory_mib must not be negative", h.Name)
 		}
 		if err := errors.Join(checkCards(h), checkVMs(h)); err != nil {
 			return err

@@ -270,3 +270,17 @@ func TestAHeartbeatChangesNoCardAndTellsNothing(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+func TestAHostOfUnknownGenerationIsTaken(t *testing.T) {
+	w := newWorld(t)
+	a := w.agent()
+	h := hostOf("gpu-1", "a")
+	h.Generation = ""
+	a.report(h)
+	if diff := cmp.Diff([]string{}, w.drifts()); diff != "" {
+		t.Error(diff)
+	}
+	if c := w.card("a"); c.MissingSince != nil {
+		t.Errorf("card a is missing since %v", c.MissingSince)
+	}
+}
