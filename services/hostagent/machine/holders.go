@@ -1,8 +1,12 @@
 package machine
 
 import (
+	"io/fs"
 	"os"
 	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -41,9 +45,51 @@ func (r Root) opened(pid string, nodes map[string]bool) bool {
 	return false
 }
 
-// NVIDIANodes gives the device nodes by which NVIDIA's driver hands out the GPU
-// at a PCI address; none where it does not have it.
-func NVIDIANodes(r Root, address string) []string {
+// Nodes gives the device nodes by which processes use the function at a PCI
+// address: those that sysfs lists below it (sound, DRM, VFIO), that of its VFIO
+// group, and NVIDIA's.
+func Nodes(r Root, address string) []string {
+	function := "sys/bus/pci/devices/" + address
+	nodes := append(r.nvidiaNodes(address), r.listedNodes(function)...)
+	if group, err := os.Readlink(r.path(function + "/iommu_group")); err == nil {
+		nodes = append(nodes, "/dev/vfio/"+filepath.Base(group))
+	}
+	return nodes
+}
+
+var pciFunction = regexp.MustCompile(`^[0-9a-f]{4,8}:[0-9a-f]{2}:[01][0-9a-f]\.[0-7]$`)
+
+// listedNodes reads the name that uevent gives to each node. Functions behind
+// this one are others'.
+func (r Root) listedNodes(function string) []string {
+	home, err := filepath.EvalSymlinks(r.path(function))
+	if err != nil {
+		return nil
+	}
+	var nodes []string
+	_ = filepath.WalkDir(home, func(file string, e fs.DirEntry, err error) error {
+		switch {
+		case err != nil: // gone meanwhile
+			return nil
+		case e.IsDir() && file != home && pciFunction.MatchString(e.Name()):
+			return fs.SkipDir
+		case e.Name() != "uevent":
+			return nil
+		}
+		raw, _ := os.ReadFile(file) //nolint:gosec // below the function's folder
+		for line := range strings.Lines(string(raw)) {
+			if name, ok := strings.CutPrefix(strings.TrimSpace(line), "DEVNAME="); ok && !slices.Contains(nodes, "/dev/"+name) {
+				nodes = append(nodes, "/dev/"+name)
+			}
+		}
+		return nil
+	})
+	return nodes
+}
+
+// nvidiaNodes gives the node by which NVIDIA's driver hands out the GPU; none
+// where it does not have it.
+func (r Root) nvidiaNodes(address string) []string {
 	info := r.text("proc/driver/nvidia/gpus/" + address + "/information")
 	for line := range strings.Lines(info) {
 		name, value, _ := strings.Cut(line, ":")

@@ -111,12 +111,25 @@ func TestHolders(t *testing.T) {
 	}
 	tree.File("proc/driver/nvidia/gpus/0000:46:00.0/information", "Model: \t\t NVIDIA L40S\nDevice Minor: \t 3\n")
 	root := machine.Root(tree.Root)
-	nodes := machine.NVIDIANodes(root, "0000:46:00.0")
+	nodes := machine.Nodes(root, "0000:46:00.0")
 	if diff := cmp.Diff([]machine.Holder{{PID: 4242, Name: "python4242"}}, machine.Holders(root, nodes...)); diff != "" {
 		t.Errorf("nodes %v: %s", nodes, diff)
 	}
-	if nodes := machine.NVIDIANodes(root, "0000:16:00.0"); nodes != nil {
-		t.Errorf("a card that NVIDIA's driver does not have has the nodes %v", nodes)
+}
+
+func TestNodes(t *testing.T) {
+	tree := sysfstest.FourFunctions(t)
+	home := "sys/devices/pci0000:3b/0000:3b:00.1/"
+	tree.File(home+"sound/card1/pcmC1D3p/uevent", "MAJOR=116\nDEVNAME=snd/pcmC1D3p\n")
+	tree.File(home+"sound/card1/uevent", "")
+	tree.File(home+"0000:3c:00.0/sound/card2/controlC2/uevent", "DEVNAME=snd/controlC2\n")
+	root := machine.Root(tree.Root)
+	for address, want := range map[string][]string{
+		"0000:3b:00.1": {"/dev/snd/pcmC1D3p", "/dev/vfio/0"}, "0000:5e:00.0": {"/dev/vfio/1"}, "0000:ff:00.0": nil,
+	} {
+		if diff := cmp.Diff(want, machine.Nodes(root, address)); diff != "" {
+			t.Errorf("%s: %s", address, diff)
+		}
 	}
 }
 

@@ -49,6 +49,12 @@ func (d Device) Accelerator() bool {
 	return false
 }
 
+// Yields tells drivers that a neighbour may have while a VM has a card of the
+// same IOMMU group: the kernel calls the group viable then.
+func Yields(driver string) bool {
+	return driver == "" || driver == "pci-stub" || strings.HasPrefix(driver, "vfio") || strings.HasSuffix(driver, "_vfio_pci")
+}
+
 // reader collects the first error of reading a device's attributes.
 type reader struct {
 	dir string

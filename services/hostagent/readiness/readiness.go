@@ -143,12 +143,6 @@ func nouveau(h Host) agentapi.Finding {
 		"Write \"blacklist nouveau\" and \"options nouveau modeset=0\" to /etc/modprobe.d/nouveau.conf, run update-initramfs -u and reboot.")
 }
 
-// yielding are drivers that a neighbour may have while a VM has the card: the
-// kernel calls the group viable then.
-func yielding(driver string) bool {
-	return driver == "" || driver == "pci-stub" || strings.HasPrefix(driver, "vfio") || strings.HasSuffix(driver, "_vfio_pci")
-}
-
 func groups(h Host, critical map[string]string) agentapi.Finding {
 	var broken []string
 	for _, c := range h.Cards {
@@ -159,7 +153,7 @@ func groups(h Host, critical map[string]string) agentapi.Finding {
 			continue
 		}
 		for _, n := range c.Neighbours {
-			if !yielding(n.Driver) && critical[string(n.Address)] == "" {
+			if !pci.Yields(n.Driver) && critical[string(n.Address)] == "" {
 				broken = append(broken, fmt.Sprintf("%s shares group %d with %s (driver %s)", c.GPU.Address, *c.GPU.IOMMUGroup, n.Address, n.Driver))
 			}
 		}
@@ -190,8 +184,13 @@ func criticalDevices(h Host, critical map[string]string) agentapi.Finding {
 func inUse(h Host) agentapi.Finding {
 	var held []string
 	for _, c := range h.Cards {
-		for _, p := range machine.Holders(h.Root, machine.NVIDIANodes(h.Root, string(c.GPU.Address))...) {
-			held = append(held, fmt.Sprintf("%s (pid %d) uses %s", p.Name, p.PID, c.GPU.Address))
+		for _, f := range c.Functions {
+			if pci.Yields(f.Driver) { // whoever has it, a VM or not, is not in a VM's way on the host's driver
+				continue
+			}
+			for _, p := range machine.Holders(h.Root, machine.Nodes(h.Root, string(f.Address))...) {
+				held = append(held, fmt.Sprintf("%s (pid %d) uses %s", p.Name, p.PID, f.Address))
+			}
 		}
 	}
 	if len(held) == 0 {

@@ -3,10 +3,12 @@
 package sysfstest
 
 import (
+	"encoding/hex"
 	"fmt"
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -59,6 +61,8 @@ func (tree *Tree) add(d Device) {
 	tree.File(home+"/numa_node", fmt.Sprintf("%d\n", d.NUMA))
 	tree.File(home+"/driver_override", "(null)\n")
 	tree.File(home+"/resource", windows(d.BARs))
+	tree.File(home+"/config", littleEndian(vendor)+littleEndian(device))
+	tree.File(home+"/modalias", modalias(d))
 	if v, dev, ok := strings.Cut(d.Subsystem, ":"); ok {
 		tree.File(home+"/subsystem_vendor", "0x"+v+"\n")
 		tree.File(home+"/subsystem_device", "0x"+dev+"\n")
@@ -79,6 +83,21 @@ func (tree *Tree) add(d Device) {
 		tree.Link(home+"/driver", "sys/bus/pci/drivers/"+d.Driver)
 	}
 	tree.Link("sys/bus/pci/devices/"+d.Address, home)
+}
+
+// littleEndian turns four hex digits into the bytes of configuration space.
+func littleEndian(digits string) string {
+	raw, _ := hex.DecodeString(digits) // of constants
+	slices.Reverse(raw)
+	return string(raw)
+}
+
+func modalias(d Device) string {
+	wide := func(id string, n int) string { return strings.Repeat("0", n-len(id)) + strings.ToUpper(id) }
+	vendor, device, _ := strings.Cut(d.ID, ":")
+	subVendor, subDevice, _ := strings.Cut(d.Subsystem, ":")
+	class := wide(d.Class, 6)
+	return fmt.Sprintf("pci:v%sd%ssv%ssd%sbc%ssc%si%s\n", wide(vendor, 8), wide(device, 8), wide(subVendor, 8), wide(subDevice, 8), class[:2], class[2:4], class[4:])
 }
 
 // windows writes a resource file: one line for each of 13 regions.
