@@ -1,7 +1,7 @@
 # Berth's two commands are `make run` and `make test`. Both set up what they
 # need, once; the second time they touch no network.
 #
-# For people:  run test check bench screenshots reset generate build clean
+# For people:  run test test-vfio check bench screenshots reset generate build clean
 
 SHELL := /bin/sh
 .DEFAULT_GOAL := build
@@ -42,6 +42,11 @@ build: $(CSS)
 test: build bin/pgrun $(BROWSER_DONE)
 	@$(if $(RACE),,echo 'make test: no C compiler, so the tests run without the race detector')
 	@bin/pgrun $(MAKE) --no-print-directory test-all
+
+# The agent against a real kernel's VFIO, in an emulated machine.
+.PHONY: test-vfio
+test-vfio:
+	@services/hostagent/passthrough/kerneltest/machine.sh bin/vfio
 
 # Everything runs though something failed, so that one look shows it all.
 .PHONY: test-all

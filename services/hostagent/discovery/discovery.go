@@ -26,7 +26,7 @@ type Library interface {
 	Cards(ctx context.Context) (map[pci.Address]Seen, error)
 }
 
-// ErrNoLibrary: the library, or the driver that it speaks to, is not installed.
+// ErrNoLibrary means that the library, or the driver that it speaks to, is not there.
 var ErrNoLibrary = errors.New("NVIDIA's library or driver is not there")
 
 // Options say where to look.

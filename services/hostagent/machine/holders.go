@@ -60,7 +60,8 @@ func Nodes(r Root, address string) []string {
 var pciFunction = regexp.MustCompile(`^[0-9a-f]{4,8}:[0-9a-f]{2}:[01][0-9a-f]\.[0-7]$`)
 
 // listedNodes reads the name that uevent gives to each node. Functions behind
-// this one are others'.
+// this one are others'; its own uevent names no node, and can't be read while
+// its driver is exchanged.
 func (r Root) listedNodes(function string) []string {
 	home, err := filepath.EvalSymlinks(r.path(function))
 	if err != nil {
@@ -69,11 +70,11 @@ func (r Root) listedNodes(function string) []string {
 	var nodes []string
 	_ = filepath.WalkDir(home, func(file string, e fs.DirEntry, err error) error {
 		switch {
-		case err != nil: // gone meanwhile
-			return nil
+		case err != nil:
+			return nil //nolint:nilerr // gone meanwhile
 		case e.IsDir() && file != home && pciFunction.MatchString(e.Name()):
 			return fs.SkipDir
-		case e.Name() != "uevent":
+		case e.Name() != "uevent" || filepath.Dir(file) == home:
 			return nil
 		}
 		raw, _ := os.ReadFile(file) //nolint:gosec // below the function's folder

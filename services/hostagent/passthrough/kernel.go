@@ -35,11 +35,11 @@ func (l Linux) Write(name, value string) error {
 // errStuck: the kernel is still busy with an earlier write for the device.
 var errStuck = errors.New("the kernel is still at work on the device")
 
-// write writes for one function and returns when the kernel is done, or soon
-// after ctx ends. A write that has not ended then goes on; until it does the
-// kernel holds the device's lock, and further writes would only pile up behind
-// it.
-func (b *Binder) write(ctx context.Context, at pci.Address, name, value string) error {
+// ask lets the kernel do something with one function and returns when it is
+// done, or soon after ctx ends. What has not ended then goes on; until it does
+// the kernel holds the device's lock, and further requests would only pile up
+// behind it.
+func (b *Binder) ask(ctx context.Context, at pci.Address, request func() error) error {
 	if err := b.settled(ctx, at); err != nil {
 		return err
 	}
@@ -48,7 +48,7 @@ func (b *Binder) write(ctx context.Context, at pci.Address, name, value string) 
 	b.busy[at] = ended
 	b.mu.Unlock()
 	go func() {
-		err := b.kernel.Write(name, value)
+		err := request()
 		b.mu.Lock()
 		delete(b.busy, at)
 		b.mu.Unlock()
@@ -57,13 +57,17 @@ func (b *Binder) write(ctx context.Context, at pci.Address, name, value string) 
 	}()
 	select {
 	case err := <-done:
-		if err != nil {
-			return fmt.Errorf("write %q to /%s: %w", value, name, err)
-		}
-		return nil
+		return err
 	case <-ctx.Done():
-		return fmt.Errorf("write %q to /%s: %w", value, name, ctx.Err())
+		return ctx.Err()
 	}
+}
+
+func (b *Binder) write(ctx context.Context, at pci.Address, name, value string) error {
+	if err := b.ask(ctx, at, func() error { return b.kernel.Write(name, value) }); err != nil {
+		return fmt.Errorf("write %q to /%s: %w", value, name, err)
+	}
+	return nil
 }
 
 // settled waits for an earlier write.
@@ -82,6 +86,12 @@ func (b *Binder) settled(ctx context.Context, at pci.Address) error {
 	}
 }
 
+func (b *Binder) stuck(at pci.Address) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.busy[at] != nil
+}
+
 func attribute(at pci.Address, name string) string {
 	return pci.Devices + "/" + string(at) + "/" + name
 }
@@ -95,13 +105,22 @@ func (b *Binder) driver(at pci.Address) string {
 	return filepath.Base(to)
 }
 
-// override is what driver_override says; "" for nothing.
-func (b *Binder) override(at pci.Address) string {
-	raw, err := os.ReadFile(filepath.Join(string(b.root), attribute(at, "driver_override")))
-	if s := strings.TrimSpace(string(raw)); err == nil && s != "(null)" {
-		return s
+// override is what driver_override says; "" for nothing. The kernel tells it
+// under the device's lock.
+func (b *Binder) override(ctx context.Context, at pci.Address) (string, error) {
+	said := make(chan string, 1)
+	err := b.ask(ctx, at, func() error {
+		raw, err := os.ReadFile(filepath.Join(string(b.root), attribute(at, "driver_override")))
+		said <- strings.TrimSpace(string(raw))
+		return err
+	})
+	if err != nil {
+		return "", fmt.Errorf("read driver_override of %s: %w", at, err)
 	}
-	return ""
+	if s := <-said; s != "(null)" {
+		return s, nil
+	}
+	return "", nil
 }
 
 // move gives a function another driver by way of none, and reads it back.
@@ -109,21 +128,15 @@ func (b *Binder) move(ctx context.Context, at pci.Address, override, driver stri
 	if driver != "" && !b.root.HasDriver(driver) {
 		return fmt.Errorf("driver %s is not loaded", driver)
 	}
-	if b.override(at) != override {
-		if err := b.write(ctx, at, attribute(at, "driver_override"), override+"\n"); err != nil {
-			return err
-		}
+	now, err := b.override(ctx, at)
+	if err == nil && now != override {
+		err = b.write(ctx, at, attribute(at, "driver_override"), override+"\n")
 	}
-	if err := b.settled(ctx, at); err != nil { // without a driver is not yet free
+	if now := b.driver(at); err == nil && now != "" && now != driver {
+		err = b.write(ctx, at, attribute(at, "driver/unbind"), string(at))
+	}
+	if err != nil || b.driver(at) == driver {
 		return err
-	}
-	if now := b.driver(at); now != "" && now != driver {
-		if err := b.write(ctx, at, attribute(at, "driver/unbind"), string(at)); err != nil {
-			return err
-		}
-	}
-	if b.driver(at) == driver {
-		return nil
 	}
 	if err := b.write(ctx, at, "sys/bus/pci/drivers_probe", string(at)); err != nil {
 		return err

@@ -74,7 +74,7 @@ func (b *Binder) Take(ctx context.Context, key string, card pci.Card) error {
 	if err := viable(key, card); err != nil {
 		return err
 	}
-	if err := b.remember(key, card); err != nil {
+	if err := b.remember(ctx, key, card); err != nil {
 		return err
 	}
 	if err := b.unheld(key, card); err != nil {
@@ -115,7 +115,14 @@ func (b *Binder) giveBack(ctx context.Context, key string) error {
 	if err := b.holders(key, away); err != nil {
 		return err
 	}
-	for _, f := range l.Functions {
+	if err := b.restore(ctx, key, l.Functions); err != nil {
+		return err
+	}
+	return b.forget(key)
+}
+
+func (b *Binder) restore(ctx context.Context, key string, functions []former) error {
+	for _, f := range functions {
 		if !b.there(f.Address) { // pulled, or fallen off the bus
 			continue
 		}
@@ -123,7 +130,7 @@ func (b *Binder) giveBack(ctx context.Context, key string) error {
 			return b.blocked(key, []pci.Address{f.Address}, err)
 		}
 	}
-	return b.forget(key)
+	return nil
 }
 
 func (b *Binder) there(at pci.Address) bool {
@@ -179,14 +186,29 @@ func (b *Binder) unheld(key string, card pci.Card) error {
 	return b.holders(key, bound)
 }
 
-// holders names the first process that has one of the functions open.
+// lookDeadline bounds the search for a holder: what sysfs tells of a device that
+// the kernel is at work on may not come.
+const lookDeadline = 2 * time.Second
+
+// holders names the first process that has one of the functions open. Nobody is
+// named where that can't be told in time.
 func (b *Binder) holders(key string, functions []pci.Address) error {
-	for _, at := range functions {
-		if h := machine.Holders(b.root, machine.Nodes(b.root, string(at))...); len(h) > 0 {
-			return held(key, at, h[0])
+	found := make(chan error, 1)
+	go func() {
+		for _, at := range functions {
+			if h := machine.Holders(b.root, machine.Nodes(b.root, string(at))...); len(h) > 0 {
+				found <- held(key, at, h[0])
+				return
+			}
 		}
+		found <- nil
+	}()
+	select {
+	case err := <-found:
+		return err
+	case <-time.After(lookDeadline):
+		return nil
 	}
-	return nil
 }
 
 func held(key string, at pci.Address, h machine.Holder) error {
@@ -214,7 +236,8 @@ func (b *Binder) blocked(key string, functions []pci.Address, cause error) error
 // undoDeadline bounds the way back, which goes on though ctx has ended.
 const undoDeadline = 10 * time.Second
 
-// undo gives back what had come over. What can't go back now stays on loan.
+// undo gives back what had come over. A function that the kernel is still at
+// work on is not waited for; its card stays on loan.
 func (b *Binder) undo(ctx context.Context, key string, card pci.Card, cause error) error {
 	functions := make([]pci.Address, len(card.Functions))
 	for i, f := range card.Functions {
@@ -223,5 +246,10 @@ func (b *Binder) undo(ctx context.Context, key string, card pci.Card, cause erro
 	err := b.blocked(key, functions, cause)
 	back, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoDeadline)
 	defer cancel()
+	l, _ := b.loan(key)
+	free := slices.DeleteFunc(slices.Clone(l.Functions), func(f former) bool { return b.stuck(f.Address) })
+	if len(free) < len(l.Functions) {
+		return errors.Join(err, b.restore(back, key, free))
+	}
 	return errors.Join(err, b.giveBack(back, key))
 }

@@ -240,6 +240,7 @@ func TestUnbindThatHangsHangsNoLongerThanItsContext(t *testing.T) {
 		err := b.binder.Take(ctx, key, card)
 		cancel()
 		b.wantProblem(fmt.Sprint("try ", try), err, agentapi.ProblemBind, "deadline")
+		b.wantState("while one function hangs", home[0], home[1], " by vfio-pci", home[3])
 		if b.binder.Taken(b.card(quadro)) {
 			t.Error("a card counts as taken while the kernel is at work on it")
 		}

@@ -1,6 +1,7 @@
 package passthrough
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -44,16 +45,20 @@ func load(file string) (map[string]loan, error) {
 
 // remember writes down what a card's functions have now, unless this boot's
 // record says what they had.
-func (b *Binder) remember(key string, card pci.Card) error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if l, known := b.loans[key]; known && l.Boot == b.boot && l.covers(card) {
+func (b *Binder) remember(ctx context.Context, key string, card pci.Card) error {
+	if l, known := b.loan(key); known && l.covers(card) {
 		return nil
 	}
 	l := loan{Boot: b.boot}
 	for _, f := range card.Functions {
-		l.Functions = append(l.Functions, former{Address: f.Address, Driver: b.driver(f.Address), Override: b.override(f.Address)})
+		override, err := b.override(ctx, f.Address)
+		if err != nil {
+			return b.blocked(key, []pci.Address{f.Address}, err)
+		}
+		l.Functions = append(l.Functions, former{Address: f.Address, Driver: b.driver(f.Address), Override: override})
 	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	return b.store(func(loans map[string]loan) { loans[key] = l })
 }
 

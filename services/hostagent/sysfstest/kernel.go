@@ -132,15 +132,15 @@ func (k *Kernel) probe(address string) error {
 func (k *Kernel) bind(address, driver string) error {
 	drivers := filepath.Join(k.tree.Root, "sys/bus/pci/drivers")
 	if _, err := os.Stat(filepath.Join(drivers, driver)); err != nil || driver == "" {
-		return nil // a driver that is not loaded takes nothing, which is no error
+		return nil //nolint:nilerr // a driver that is not loaded takes nothing, which is no error
 	}
-	real, err := filepath.EvalSymlinks(filepath.Join(k.tree.Root, home(address)))
+	place, err := filepath.EvalSymlinks(filepath.Join(k.tree.Root, home(address)))
 	if err != nil {
 		return err
 	}
-	to, err := filepath.Rel(real, filepath.Join(drivers, driver))
+	to, err := filepath.Rel(place, filepath.Join(drivers, driver))
 	if err != nil {
 		return err
 	}
-	return os.Symlink(to, filepath.Join(real, "driver"))
+	return os.Symlink(to, filepath.Join(place, "driver"))
 }
