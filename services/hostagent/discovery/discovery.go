@@ -74,7 +74,8 @@ type Found struct {
 	Report  agentapi.HostReport // without VMs
 	Cards   map[string]pci.Card // by key
 	CPU     string              // model name
-	Partial bool                // something could not be looked at
+	Nodes   []machine.Node
+	Partial bool // something could not be looked at
 }
 
 // Look describes the host now. An error means that nothing is known.
@@ -89,7 +90,7 @@ func (h *Host) Look(ctx context.Context) (Found, error) {
 	}
 	cards := slices.DeleteFunc(slices.Clone(bus.Cards), h.opt.Config.excludes)
 	generation := h.opt.Config.generation(facts.CPUModel)
-	found := Found{CPU: facts.CPUModel, Cards: make(map[string]pci.Card, len(cards)), Partial: len(bus.Unreadable) > 0}
+	found := Found{CPU: facts.CPUModel, Nodes: facts.Nodes, Cards: make(map[string]pci.Card, len(cards)), Partial: len(bus.Unreadable) > 0}
 	found.Report = agentapi.HostReport{
 		Name: h.opt.Name, Generation: generation, Kernel: facts.Kernel, NUMA: nodes(facts.Nodes),
 		VCores:    max(0, facts.Threads-h.opt.Config.ReserveVCores),

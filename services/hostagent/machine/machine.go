@@ -36,6 +36,7 @@ type Node struct {
 	Socket    int
 	Threads   int
 	MemoryMiB int64
+	CPUs      string // "0-63,128-191"
 }
 
 // Root is where a machine's file system lies: "/" for this one.
@@ -122,7 +123,7 @@ func (r Root) nodes() []Node {
 		id, _ := strconv.Atoi(m[1]) // digits alone
 		dir := "sys/devices/system/node/" + e.Name()
 		cpus := cpuList(r.text(dir + "/cpulist"))
-		n := Node{ID: id, Threads: len(cpus), MemoryMiB: fields(nodePrefix.ReplaceAllString(r.text(dir+"/meminfo"), ""))["MemTotal"] >> 10}
+		n := Node{ID: id, Threads: len(cpus), CPUs: r.text(dir + "/cpulist"), MemoryMiB: fields(nodePrefix.ReplaceAllString(r.text(dir+"/meminfo"), ""))["MemTotal"] >> 10}
 		if len(cpus) > 0 {
 			n.Socket, _ = strconv.Atoi(r.text(fmt.Sprintf("sys/devices/system/cpu/cpu%d/topology/physical_package_id", cpus[0])))
 		}

@@ -19,8 +19,8 @@ func TestFacts(t *testing.T) {
 	want := machine.Facts{
 		CPUVendor: "GenuineIntel", CPUModel: "Intel(R) Xeon(R) Platinum 8480C", Threads: 128, MemoryMiB: 1 << 20,
 		Nodes: []machine.Node{
-			{ID: 0, Socket: 0, Threads: 64, MemoryMiB: 512 << 10},
-			{ID: 1, Socket: 1, Threads: 64, MemoryMiB: 512 << 10},
+			{ID: 0, Socket: 0, Threads: 64, MemoryMiB: 512 << 10, CPUs: "0-63"},
+			{ID: 1, Socket: 1, Threads: 64, MemoryMiB: 512 << 10, CPUs: "64-127"},
 		},
 		Kernel: "6.1.0-28-amd64", CommandLine: "BOOT_IMAGE=/vmlinuz root=/dev/nvme0n1p2 ro intel_iommu=on iommu=pt", IOMMU: true,
 	}

@@ -48,12 +48,19 @@ func Look(h Host) []agentapi.Finding {
 func Libvirt(ctx context.Context, socket string) agentapi.Finding {
 	var d net.Dialer
 	c, err := d.DialContext(ctx, "unix", socket)
-	if err != nil {
-		return failed(agentapi.FindingLibvirt, fmt.Sprintf("libvirt does not answer: %v.", err),
-			"Install libvirt-daemon-system and qemu-system-x86, and run systemctl enable --now libvirtd.")
+	if err == nil {
+		_ = c.Close()
 	}
-	_ = c.Close()
-	return ok(agentapi.FindingLibvirt, "libvirt answers.")
+	return LibvirtAnswers(err)
+}
+
+// LibvirtAnswers tells the same where it was asked already; nil: it answered.
+func LibvirtAnswers(err error) agentapi.Finding {
+	if err == nil {
+		return ok(agentapi.FindingLibvirt, "libvirt answers.")
+	}
+	return failed(agentapi.FindingLibvirt, fmt.Sprintf("libvirt does not answer: %v.", err),
+		"Install libvirt-daemon-system and qemu-system-x86, and run systemctl enable --now libvirtd.")
 }
 
 // Ready tells whether no finding keeps the host from handing out cards.
