@@ -125,6 +125,9 @@ func (s *server) connect(t *testing.T) *rpc.Libvirt {
 // needServer skips where libvirt is not installed.
 func needServer(t *testing.T) *server {
 	t.Helper()
+	if shared == nil && os.Getenv("BERTH_TEST_LIBVIRT") == "required" {
+		t.Fatal("libvirtd is not installed")
+	}
 	if shared == nil {
 		t.Skip("libvirtd is not installed: apt-get install libvirt-daemon-system qemu-system-x86")
 	}
@@ -138,25 +141,29 @@ var bootSector = []byte{
 	0xfb,             // sti
 	0xba, 0x02, 0x06, // mov dx,0x602: enable the power button
 	0xb8, 0x00, 0x01, // mov ax,0x100
-	0xef,             // out dx,ax
-	0xf4,             // loop: hlt, until the timer ticks
-	0xba, 0x00, 0x06, // mov dx,0x600: was it pressed?
+	0xef, // out dx,ax
+	// loop:
+	0xba, 0xf8, 0x03, // mov dx,0x3f8: say that it is there
+	0xb0, '.', 0xee, // mov al,'.'; out dx,al
+	0xf4,             // hlt, until the timer ticks
+	0xba, 0x00, 0x06, // mov dx,0x600: was the button pressed?
 	0xed,             // in ax,dx
 	0xf6, 0xc4, 0x01, // test ah,1
 	0x75, 0x1c, // jnz off
 	0xba, 0xfd, 0x03, // mov dx,0x3fd: is there a letter?
 	0xec,       // in al,dx
 	0xa8, 0x01, // test al,1
-	0x74, 0xee, // jz loop
+	0x74, 0xe8, // jz loop
 	0xba, 0xf8, 0x03, // mov dx,0x3f8
 	0xec,                  // in al,dx
 	0x3c, 'q', 0x74, 0x0c, // cmp al,'q'; je off
-	0x3c, 'r', 0x75, 0xe2, // cmp al,'r'; jne loop
+	0x3c, 'r', 0x75, 0xdc, // cmp al,'r'; jne loop
 	0xba, 0xf9, 0x0c, // mov dx,0xcf9: reset
-	0xb0, 0x06, 0xee, 0xeb, 0xda, // mov al,6; out dx,al; jmp loop
-	0xba, 0x04, 0x06, // off: mov dx,0x604: sleep state 5
+	0xb0, 0x06, 0xee, 0xeb, 0xd4, // mov al,6; out dx,al; jmp loop
+	// off:
+	0xba, 0x04, 0x06, // mov dx,0x604: sleep state 5
 	0xb8, 0x00, 0x20, // mov ax,0x2000
-	0xef, 0xeb, 0xd1, // out dx,ax; jmp loop
+	0xef, 0xeb, 0xcb, // out dx,ax; jmp loop
 }
 
 // pool makes a storage pool with an image of that guest.
@@ -203,9 +210,8 @@ func sweep(t *testing.T, l *rpc.Libvirt) {
 	}
 }
 
-// powerOff lets a guest power itself off. It is told until it does: what comes
-// while it boots is lost.
-func powerOff(t *testing.T, l *rpc.Libvirt, vm string) {
+// serial is a guest's serial line.
+func serial(t *testing.T, l *rpc.Libvirt, vm string) *os.File {
 	t.Helper()
 	dom, err := l.DomainLookupByName(vm)
 	if err != nil {
@@ -219,18 +225,35 @@ func powerOff(t *testing.T, l *rpc.Libvirt, vm string) {
 	if err := def.Unmarshal(raw); err != nil {
 		t.Fatal(err)
 	}
-	line, err := os.OpenFile(def.Devices.Serials[0].Source.Pty.Path, os.O_WRONLY|syscall.O_NOCTTY, 0)
+	line, err := os.OpenFile(def.Devices.Serials[0].Source.Pty.Path, os.O_RDWR|syscall.O_NOCTTY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = line.Close() }()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-	defer cancel()
-	eventually(ctx, t, "the guest powers off", func() bool {
-		_, _ = line.WriteString("q")
-		state, _, err := l.DomainGetState(dom, 0)
-		return err == nil && rpc.DomainState(state) == rpc.DomainShutoff
-	})
+	t.Cleanup(func() { _ = line.Close() })
+	return line
+}
+
+// booted waits until a guest says that it is there.
+func booted(t *testing.T, l *rpc.Libvirt, vm string) *os.File {
+	t.Helper()
+	line := serial(t, l, vm)
+	if err := line.SetReadDeadline(time.Now().Add(20 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	for c := []byte{0}; c[0] != '.'; {
+		if _, err := line.Read(c); err != nil {
+			t.Fatalf("the guest does not boot: %v", err)
+		}
+	}
+	return line
+}
+
+// powerOff lets a guest power itself off.
+func powerOff(t *testing.T, l *rpc.Libvirt, vm string) {
+	t.Helper()
+	if _, err := booted(t, l, vm).WriteString("q"); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // cardless is a libvirt on a machine without an IOMMU: it defines VMs with
