@@ -134,7 +134,7 @@ func (d *Driver) tidy(ctx context.Context) error {
 func (d *Driver) giveBackUnclaimed(ctx context.Context, key string) error {
 	release, err := d.claim(tidier, key)
 	if err != nil {
-		return nil //nolint:nilerr // somebody is at work on it
+		return nil // somebody is at work on it
 	}
 	defer release()
 	ctx, cancel := context.WithTimeout(ctx, tidyInterval)

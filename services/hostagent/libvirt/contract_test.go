@@ -35,6 +35,7 @@ type site struct {
 	pool   string
 	state  string
 	driver *Driver
+	whole  bool // VMs start with their cards
 }
 
 func newSite(t *testing.T) *site {
@@ -43,7 +44,7 @@ func newSite(t *testing.T) *site {
 	tree := sysfstest.A100Bridge(t)
 	s := &site{T: t, tree: tree, kernel: tree.Kernel(), rpc: server.connect(t), state: t.TempDir()}
 	s.pool = server.pool(t, s.rpc)
-	t.Cleanup(func() { sweep(t, s.rpc) })
+	t.Cleanup(func() { server.sweep(t) })
 	s.open(Config{})
 	return s
 }
@@ -54,18 +55,21 @@ func (s *site) open(conf Config) {
 	conf.Socket, conf.URI, conf.Pool, conf.Firmware, conf.Emulate = shared.socket, string(rpc.QEMUSession), s.pool, firmwareBIOS, true
 	root := machine.Root(s.tree.Root)
 	look, err := discovery.New(discovery.Options{
-		Name: "gpu-par-014", Root: root, Identities: filepath.Join(s.state, "cards.json"),
+		Name: host, Root: root, Identities: filepath.Join(s.state, "cards.json"),
 		Config: discovery.Config{Generations: []discovery.Generation{{Name: "v7", CPU: "AMD EPYC 7*"}}},
 	})
 	s.must("look", err)
 	binder, err := passthrough.New(root, filepath.Join(s.state, "loans.json"), s.kernel)
 	s.must("bind", err)
 	d, err := New(Options{
-		Host: "gpu-par-014", Look: look, Binder: binder, Orders: filepath.Join(s.state, "orders.json"), Config: conf, RebootGrace: 3 * time.Second,
+		Host: host, Look: look, Binder: binder, Orders: filepath.Join(s.state, "orders.json"), Config: conf, RebootGrace: 3 * time.Second,
 		dial: func() (daemon, error) {
 			to, err := dial(conf.Socket, conf.URI)
 			if err != nil {
 				return nil, err
+			}
+			if s.whole {
+				return to, nil
 			}
 			return cardless{to}, nil
 		},
@@ -84,7 +88,7 @@ func (s *site) must(doing string, err error) {
 
 func (s *site) fixture() contract.Fixture {
 	return contract.Fixture{
-		Driver: s.driver, Host: "gpu-par-014", VM: agentapi.DesiredVM{VCores: 1, MemoryMiB: 64, Image: "guest", SSHKey: "ssh-ed25519 AAAA me@here"},
+		Driver: s.driver, Host: host, VM: agentapi.DesiredVM{VCores: 1, MemoryMiB: 64, Image: "guest", SSHKey: "ssh-ed25519 AAAA me@here"},
 		PowerOff: func(t *testing.T, vm string) { powerOff(t, s.rpc, vm) },
 		Hold:     func(_ *testing.T, card string) (string, int, func()) { return s.hold(card) },
 		Reopen: func(*testing.T) hostagent.Driver {
@@ -109,7 +113,7 @@ func (s *site) hold(card string) (process string, pid int, release func()) {
 // apply gives a VM what is wanted of it.
 func (s *site) apply(vm agentapi.DesiredVM) {
 	s.Helper()
-	s.must("apply", s.driver.Apply(s.Context(), "gpu-par-014", vm))
+	s.must("apply", s.driver.Apply(s.Context(), host, vm))
 }
 
 // want is the nth VM with the first cards of the host.
@@ -125,7 +129,7 @@ func (s *site) want(n, cards int) agentapi.DesiredVM {
 
 func (s *site) look() hostagent.Inspection {
 	s.Helper()
-	in, err := s.driver.Inspect(s.Context(), "gpu-par-014")
+	in, err := s.driver.Inspect(s.Context(), host)
 	s.must("inspect", err)
 	return in
 }

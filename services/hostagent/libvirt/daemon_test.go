@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -23,6 +24,7 @@ const nobody = 65534
 // server is a libvirtd of these tests alone, with QEMU's own emulation of a
 // processor: no KVM is needed.
 type server struct {
+	program     string
 	dir, socket string
 	cmd         *exec.Cmd
 }
@@ -39,22 +41,22 @@ func runWithServer(m *testing.M) int {
 		program, err = exec.LookPath("/usr/sbin/libvirtd")
 	}
 	if err == nil {
-		if shared, err = serve(program); err != nil {
+		if shared, err = newServer(program); err != nil {
 			fmt.Fprintln(os.Stderr, "start libvirtd:", err)
 			return 1
 		}
-		defer shared.stop()
+		defer shared.remove()
 	}
 	return m.Run()
 }
 
-// serve starts libvirtd in a session of its own.
-func serve(program string) (*server, error) {
+// newServer starts libvirtd in a session of its own.
+func newServer(program string) (*server, error) {
 	dir, err := os.MkdirTemp("", "lv-") // short: a socket's path holds 107 bytes
 	if err != nil {
 		return nil, err
 	}
-	s := &server{dir: dir, socket: filepath.Join(dir, "run/libvirt/libvirt-sock")}
+	s := &server{program: program, dir: dir, socket: filepath.Join(dir, "run/libvirt/libvirt-sock")}
 	files := map[string]string{
 		"config/libvirt/qemu.conf":     "stdio_handler = \"file\"\nremember_owner = 0\nsecurity_driver = \"none\"\n",
 		"config/libvirt/libvirtd.conf": "log_level = 4\n",
@@ -68,30 +70,61 @@ func serve(program string) (*server, error) {
 			return nil, err
 		}
 	}
-	s.cmd = exec.Command(program) //nolint:noctx // lives as long as the tests
-	s.cmd.Env = []string{
-		"PATH=" + os.Getenv("PATH") + ":/usr/sbin:/sbin", "HOME=" + dir + "/home", "XDG_CONFIG_HOME=" + dir + "/config",
-		"XDG_RUNTIME_DIR=" + dir + "/run", "XDG_CACHE_HOME=" + dir + "/cache",
-	}
 	if os.Getuid() == 0 {
-		s.cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
 		if err := giveAway(dir); err != nil {
 			return nil, err
 		}
 	}
+	return s, s.serve()
+}
+
+// serve starts the program and returns when it listens.
+func (s *server) serve() error {
+	s.cmd = exec.Command(s.program)
+	s.cmd.Env = []string{
+		"PATH=" + os.Getenv("PATH") + ":/usr/sbin:/sbin", "HOME=" + s.dir + "/home", "XDG_CONFIG_HOME=" + s.dir + "/config",
+		"XDG_RUNTIME_DIR=" + s.dir + "/run", "XDG_CACHE_HOME=" + s.dir + "/cache",
+	}
+	if os.Getuid() == 0 {
+		s.cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+	}
 	var log bytes.Buffer
 	s.cmd.Stderr = &log
 	if err := s.cmd.Start(); err != nil {
-		return nil, err
+		return err
 	}
 	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
-		if _, err := os.Stat(s.socket); err == nil {
-			return s, nil
+		if c, err := net.Dial("unix", s.socket); err == nil {
+			return c.Close()
 		}
 		if time.Now().After(deadline) {
-			s.stop()
-			return nil, fmt.Errorf("no socket: %s", log.String())
+			s.end()
+			return fmt.Errorf("no socket: %s", log.String())
 		}
+	}
+}
+
+// end leaves the VMs as they are.
+func (s *server) end() {
+	_ = s.cmd.Process.Signal(syscall.SIGTERM)
+	_ = s.cmd.Wait()
+}
+
+func (s *server) remove() {
+	s.end()
+	_ = os.RemoveAll(s.dir)
+}
+
+// stop and start are a restart of the daemon, as by an upgrade.
+func (s *server) stop(t *testing.T) {
+	t.Helper()
+	s.end()
+}
+
+func (s *server) start(t *testing.T) {
+	t.Helper()
+	if err := s.serve(); err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -103,12 +136,6 @@ func giveAway(dir string) error {
 		}
 		return os.Lchown(file, nobody, nobody)
 	})
-}
-
-func (s *server) stop() {
-	_ = s.cmd.Process.Signal(syscall.SIGTERM)
-	_ = s.cmd.Wait()
-	_ = os.RemoveAll(s.dir)
 }
 
 // connect gives the tests a connection of their own.
@@ -193,13 +220,14 @@ func (s *server) pool(t *testing.T, l *rpc.Libvirt) (name string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = l.StoragePoolDestroy(p) })
+	t.Cleanup(func() { _ = s.connect(t).StoragePoolDestroy(p) })
 	return name
 }
 
 // sweep removes all domains, whoever made them.
-func sweep(t *testing.T, l *rpc.Libvirt) {
+func (s *server) sweep(t *testing.T) {
 	t.Helper()
+	l := s.connect(t)
 	all, _, err := l.ConnectListAllDomains(1, 0)
 	if err != nil {
 		t.Error(err)

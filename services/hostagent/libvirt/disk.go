@@ -191,7 +191,8 @@ func writeISO(image string, files map[string][]byte) error {
 			return err
 		}
 	}
-	return fs.Finalize(iso9660.FinalizeOptions{RockRidge: true, VolumeIdentifier: "cidata"})
+	// The format wants blanks behind the name, which the library leaves to us.
+	return fs.Finalize(iso9660.FinalizeOptions{RockRidge: true, VolumeIdentifier: fmt.Sprintf("%-32s", "cidata")})
 }
 
 // remove deletes a VM's volumes, those that are there.

@@ -246,15 +246,10 @@ func (d *domain) setWindow(list []notedCard, known map[string]pci.Card) {
 		}
 	}
 	var hole *libvirtxml.DomainControllerPCIHole64
-	d.def.SysInfo = slices.DeleteFunc(d.def.SysInfo, func(s libvirtxml.DomainSysInfo) bool { return s.FWCfg != nil })
+	mib := uint64(0)
 	if bytes > 0 {
-		mib := max(uint64(1)<<bits.Len64(bytes>>20)*2, 64<<10)
+		mib = max(uint64(1)<<bits.Len64(bytes>>20)*2, minWindow)
 		hole = &libvirtxml.DomainControllerPCIHole64{Size: mib << 10, Unit: "KiB"}
-		if d.def.OS.Firmware == firmwareEFI {
-			d.def.SysInfo = append(d.def.SysInfo, libvirtxml.DomainSysInfo{FWCfg: &libvirtxml.DomainSysInfoFWCfg{
-				Entry: []libvirtxml.DomainSysInfoEntry{{Name: "opt/ovmf/X-PciMmio64Mb", Value: strconv.FormatUint(mib, 10)}},
-			}})
-		}
 	}
 	for i, c := range d.def.Devices.Controllers {
 		if c.Type != "pci" || c.Model != "pcie-root" {
@@ -264,6 +259,34 @@ func (d *domain) setWindow(list []notedCard, known map[string]pci.Card) {
 			d.def.Devices.Controllers[i].PCI = &libvirtxml.DomainControllerPCI{}
 		}
 		d.def.Devices.Controllers[i].PCI.Hole64 = hole
+	}
+	d.tellOVMF(mib)
+}
+
+// minWindow is the least room above 4 GiB, in MiB.
+const minWindow = 64 << 10
+
+// ovmfWindow is OVMF's own setting, in MiB. Libvirt has no word for it and keeps
+// the name from its own list of firmware settings, so it goes to QEMU as it is.
+const ovmfWindow = "name=opt/ovmf/X-PciMmio64Mb,string="
+
+// tellOVMF sets its window; 0 leaves it to OVMF. Other arguments stay.
+func (d *domain) tellOVMF(mib uint64) {
+	var args []libvirtxml.DomainQEMUCommandlineArg
+	var envs []libvirtxml.DomainQEMUCommandlineEnv
+	if c := d.def.QEMUCommandline; c != nil {
+		args, envs = c.Args, c.Envs
+	}
+	if i := slices.IndexFunc(args, func(a libvirtxml.DomainQEMUCommandlineArg) bool { return strings.HasPrefix(a.Value, ovmfWindow) }); i > 0 {
+		args = slices.Delete(slices.Clone(args), i-1, i+1)
+	}
+	if mib > 0 && d.def.OS.Firmware == firmwareEFI {
+		args = append(args, libvirtxml.DomainQEMUCommandlineArg{Value: "-fw_cfg"},
+			libvirtxml.DomainQEMUCommandlineArg{Value: ovmfWindow + strconv.FormatUint(mib, 10)})
+	}
+	d.def.QEMUCommandline = nil
+	if len(args)+len(envs) > 0 {
+		d.def.QEMUCommandline = &libvirtxml.DomainQEMUCommandline{Args: args, Envs: envs}
 	}
 }
 

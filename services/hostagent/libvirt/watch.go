@@ -94,7 +94,7 @@ func (d *Driver) stopped(ctx context.Context, vm string) {
 		if n.Run == dom.note.Run && n.Starting == dom.note.Starting {
 			n.Ended = ended
 		}
-	}); err != nil {
+	}); err != nil && ctx.Err() == nil {
 		d.log.WarnContext(ctx, "who stopped a VM could not be kept", "vm", vm, "error", err)
 	}
 }
