@@ -25,13 +25,12 @@ type doctorFlags struct {
 	Config string `type:"existingfile" placeholder:"FILE" help:"The agent's configuration; without it no CPU generation is known."`
 	Sysfs  string `type:"existingdir" placeholder:"DIR" help:"Look at another machine's sys and proc, kept in this folder."`
 	JSON   bool   `help:"Print for scripts."`
+
+	socket string // libvirt's, as configured
 }
 
 // doctorDeadline bounds a look at a host whose driver hangs.
 const doctorDeadline = 30 * time.Second
-
-// libvirtSocket is where libvirt listens for those who may run VMs.
-const libvirtSocket = "/run/libvirt/libvirt-sock"
 
 // Run prints what the host is made of and what keeps it from handing out its
 // cards. A host that is not ready is an error, so that scripts can tell.
@@ -51,7 +50,7 @@ func (f *doctorFlags) Run(p process) error {
 		return err
 	}
 	if f.Sysfs == "" {
-		found.Report.Findings = append(found.Report.Findings, readiness.Libvirt(ctx, libvirtSocket))
+		found.Report.Findings = append(found.Report.Findings, readiness.Libvirt(ctx, f.socket))
 	}
 	show := table
 	if f.JSON {
@@ -74,12 +73,11 @@ func (f *doctorFlags) options(p process) (discovery.Options, error) {
 		}
 		opt.Root, opt.Library = machine.Root(f.Sysfs), nil
 	}
-	var err error
-	if f.Config != "" {
-		if opt.Config, err = discovery.LoadConfig(f.Config); err != nil {
-			return opt, err
-		}
+	conf, err := loadConfig(f.Config)
+	if err != nil {
+		return opt, err
 	}
+	opt.Config, f.socket = conf.Config, conf.Libvirt.Socket
 	if opt.Name, err = os.Hostname(); err != nil {
 		return opt, fmt.Errorf("ask for the host's name: %w", err)
 	}

@@ -2,8 +2,9 @@
 // the console and carries out what the console wants.
 //
 // On a first start it needs the token that `berth enrol` printed; afterwards
-// its certificate in the state folder is enough. With --driver sim it serves
-// simulated hosts, described in a file such as
+// its certificate in the state folder is enough. With --driver libvirt it serves
+// the machine that it runs on; with --driver sim it plays hosts that are
+// described in a file such as
 //
 //	{
 //	  "hosts": [{"name": "gpu-par-014", "generation": "v7", "vcores": 64,
@@ -20,12 +21,18 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"runtime/debug"
 	"syscall"
 
 	"github.com/alecthomas/kong"
 
 	"berth/services/hostagent"
+	"berth/services/hostagent/discovery"
+	"berth/services/hostagent/libvirt"
+	"berth/services/hostagent/machine"
+	"berth/services/hostagent/nvml"
+	"berth/services/hostagent/passthrough"
 	"berth/services/hostagent/sim"
 )
 
@@ -49,7 +56,9 @@ type runFlags struct {
 	Console   string `required:"" env:"BERTH_CONSOLE" placeholder:"URL" help:"The console's agent listener, https."`
 	Token     string `env:"BERTH_TOKEN" help:"Enrolment token; needed until the agent has a certificate. Prefer the variable: arguments can be read by everybody on the machine."`
 	StateDir  string `required:"" env:"BERTH_STATE_DIR" type:"path" help:"Folder for the agent's key and certificate."`
-	Driver    string `required:"" enum:"sim" help:"What runs the VMs: ${enum}."`
+	Driver    string `required:"" enum:"libvirt,sim" help:"What runs the VMs: ${enum}."`
+	Config    string `type:"existingfile" placeholder:"FILE" help:"Configuration of a real host, for libvirt."`
+	Name      string `help:"The host's name in the console, for libvirt; the machine's own."`
 	SimConfig string `type:"existingfile" help:"Description of the simulated hosts."`
 	Verbose   bool   `short:"v" help:"Log each report."`
 }
@@ -108,6 +117,9 @@ type closing interface {
 }
 
 func (f *runFlags) driver(log *slog.Logger) (closing, error) {
+	if f.Driver == "libvirt" {
+		return f.libvirt(log)
+	}
 	if f.SimConfig == "" {
 		return nil, fmt.Errorf("--driver %s needs --sim-config", f.Driver)
 	}
@@ -117,6 +129,36 @@ func (f *runFlags) driver(log *slog.Logger) (closing, error) {
 	}
 	conf.Logger = log
 	return sim.New(conf)
+}
+
+// libvirt serves the machine that this process runs on.
+func (f *runFlags) libvirt(log *slog.Logger) (closing, error) {
+	conf, err := loadConfig(f.Config)
+	if err != nil {
+		return nil, err
+	}
+	if f.Name == "" {
+		if f.Name, err = os.Hostname(); err != nil {
+			return nil, fmt.Errorf("ask for the host's name: %w", err)
+		}
+	}
+	if err := os.MkdirAll(f.StateDir, 0o700); err != nil {
+		return nil, fmt.Errorf("make the state folder: %w", err)
+	}
+	const root machine.Root = "/"
+	look, err := discovery.New(discovery.Options{
+		Name: f.Name, Root: root, Config: conf.Config, Identities: filepath.Join(f.StateDir, "cards.json"), Library: nvml.New(log), Logger: log,
+	})
+	if err != nil {
+		return nil, err
+	}
+	binder, err := passthrough.New(root, filepath.Join(f.StateDir, "loans.json"), passthrough.Linux{Root: root})
+	if err != nil {
+		return nil, err
+	}
+	return libvirt.New(libvirt.Options{
+		Host: f.Name, Look: look, Binder: binder, Orders: filepath.Join(f.StateDir, "orders.json"), Config: conf.Libvirt, Logger: log,
+	})
 }
 
 // Run prints the version.

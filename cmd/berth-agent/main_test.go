@@ -28,6 +28,7 @@ func TestCommandLine(t *testing.T) {
 		"help":              {args: []string{"run", "--help"}, out: "--state-dir"},
 		"no command":        {errors: "expected one of"},
 		"unknown driver":    {args: []string{"run", "--console", "https://x", "--state-dir", state, "--driver", "xen"}, errors: "--driver must be"},
+		"no such setting":   {args: append(serve(), "--driver", "libvirt", "--config", conf), errors: "sim.json"},
 		"no simulated host": {args: serve(), errors: "--sim-config"},
 		"no token":          {args: serve("--sim-config", conf), errors: "no token"},
 		"malformed token":   {args: serve("--sim-config", conf, "--token", "abc"), errors: "not of the form"},

@@ -6,8 +6,6 @@ import (
 	"path"
 	"slices"
 
-	"github.com/BurntSushi/toml"
-
 	"berth/services/hostagent/pci"
 )
 
@@ -34,24 +32,8 @@ type Generation struct {
 	CPU  string `toml:"cpu"` // as for path.Match
 }
 
-// LoadConfig reads a file and reports all that is wrong with it.
-func LoadConfig(file string) (Config, error) {
-	var c Config
-	meta, err := toml.DecodeFile(file, &c)
-	if err != nil {
-		return Config{}, fmt.Errorf("read %s: %w", file, err)
-	}
-	for _, key := range meta.Undecoded() {
-		err = errors.Join(err, fmt.Errorf("there is no setting %q", key))
-	}
-	if err = errors.Join(err, c.validate()); err != nil {
-		return Config{}, fmt.Errorf("%s: %w", file, err)
-	}
-	return c, nil
-}
-
-// validate also writes the addresses as sysfs does.
-func (c Config) validate() error {
+// Validate reports all that is wrong, and writes the addresses as sysfs does.
+func (c Config) Validate() error {
 	var errs []error
 	for i, a := range c.Exclude {
 		address, err := pci.ParseAddress(a)
